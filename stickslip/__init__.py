@@ -1,0 +1,43 @@
+"""stickslip: contact-rich robot simulation from one MuJoCo model; the contact physics is an argument."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from stickslip.errors import StickslipError as StickslipError
+    from stickslip.mjcf import load as load
+    from stickslip.physics.base import Contacts as Contacts
+    from stickslip.physics.base import Health as Health
+    from stickslip.physics.base import Physics as Physics
+    from stickslip.physics.catalogue import PHYSICS as PHYSICS
+    from stickslip.physics.comfree.physics import ComFree as ComFree
+    from stickslip.physics.mujoco import MuJoCo as MuJoCo
+    from stickslip.simulation import Simulation as Simulation
+    from stickslip.state import State as State
+
+_WHERE = {
+    "ComFree": "stickslip.physics.comfree.physics",
+    "Contacts": "stickslip.physics.base",
+    "Health": "stickslip.physics.base",
+    "MuJoCo": "stickslip.physics.mujoco",
+    "PHYSICS": "stickslip.physics.catalogue",
+    "Physics": "stickslip.physics.base",
+    "Simulation": "stickslip.simulation",
+    "State": "stickslip.state",
+    "StickslipError": "stickslip.errors",
+    "load": "stickslip.mjcf",
+}
+
+__all__ = ["__version__", *sorted(_WHERE)]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'stickslip' has no attribute {name!r}")
+    return getattr(importlib.import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

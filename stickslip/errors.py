@@ -1,0 +1,37 @@
+"""Every error stickslip raises on purpose.
+
+A message names the value that was given, the limit it broke and what to do about it.
+Each class is also the built-in exception a caller would expect, so `except ValueError` keeps working.
+"""
+
+
+class StickslipError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class InputError(StickslipError, ValueError):
+    """A value of the wrong shape, kind or range: NaN, a negative stiffness, zero worlds."""
+
+
+class SceneError(StickslipError, ValueError):
+    """A scene that cannot be found or does not compile."""
+
+
+class DeviceError(StickslipError, RuntimeError):
+    """A device that this machine does not have."""
+
+
+class Unsupported(StickslipError, NotImplementedError):
+    """Features of a model that a physics cannot honour; the message names each of them."""
+
+
+class MissingExtra(StickslipError, ImportError):
+    """An optional package that is not installed; the message names the extra to install."""
+
+
+class BufferOverflow(StickslipError, RuntimeError):
+    """A fixed-size buffer was too small: contacts or constraint rows were dropped."""
+
+
+class Diverged(StickslipError, RuntimeError):
+    """A state that is no longer finite."""

@@ -1,0 +1,1 @@
+"""Contact physics: `base` holds the interface, one folder or file a method."""

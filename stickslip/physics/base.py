@@ -1,0 +1,141 @@
+"""The one abstraction: a contact physics that advances the worlds of a MuJoCo model.
+
+A physics is a frozen dataclass of its parameters. Everything that changes lives in its data, so
+one physics can serve any number of models. Callers write `d = physics.step(m, d)`: Warp mutates
+and returns the same object, JAX returns a new one.
+"""
+
+import abc
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, TypeVar
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from stickslip.state import State
+
+M = TypeVar("M")
+D = TypeVar("D")
+
+
+@dataclasses.dataclass(frozen=True)
+class Contacts:
+    """The contacts of the last step, on the host; `n` is their number over all worlds.
+
+    Attributes:
+        world: world of each contact                                      (n,)
+        geom: the two geoms; the normal points from the first to the second  (n, 2)
+        dist: distance, m; negative when penetrating                      (n,)
+        pos: position in the world frame, m                               (n, 3)
+        frame: rows are normal, tangent 1, tangent 2                      (n, 3, 3)
+        force: force and torque on the second geom in the contact frame, N and N m  (n, 6)
+    """
+
+    world: NDArray[np.integer]
+    geom: NDArray[np.integer]
+    dist: NDArray[np.floating]
+    pos: NDArray[np.floating]
+    frame: NDArray[np.floating]
+    force: NDArray[np.floating]
+
+    def __len__(self) -> int:
+        return len(self.world)
+
+
+@dataclasses.dataclass(frozen=True)
+class Health:
+    """Whether the simulation can be trusted.
+
+    Attributes:
+        overflow: one sentence for each buffer that was too small, with the value to raise it to
+        notes: things worth knowing that do not make the result wrong
+        nan_worlds: worlds whose state is no longer finite
+        ncon_peak: most contacts seen in any step, over all worlds
+        nefc_peak: most constraint rows seen in any step, in one world
+    """
+
+    overflow: tuple[str, ...]
+    notes: tuple[str, ...]
+    nan_worlds: tuple[int, ...]
+    ncon_peak: int
+    nefc_peak: int
+
+    @property
+    def ok(self) -> bool:
+        return not self.overflow and not self.nan_worlds
+
+    @property
+    def messages(self) -> list[str]:
+        """What is wrong, one sentence each; empty when all is well."""
+        messages = list(self.overflow)
+        if self.nan_worlds:
+            shown = ", ".join(map(str, self.nan_worlds[:8])) + (", ..." if len(self.nan_worlds) > 8 else "")
+            messages.append(
+                f"{len(self.nan_worlds)} world(s) are no longer finite ({shown}): "
+                "reset them with reset(mask), or take a smaller timestep or softer contact"
+            )
+        return messages
+
+
+class Physics(abc.ABC, Generic[M, D]):
+    """A contact physics. `M` is its model (fixed), `D` its data (changing)."""
+
+    name: ClassVar[str]
+    """Name on the command line and in results."""
+    capturable: ClassVar[bool]
+    """Whether `step` can be recorded into a graph and replayed; one that loops on the host cannot."""
+
+    @abc.abstractmethod
+    def check(self, mjm: mujoco.MjModel) -> None:
+        """Raise Unsupported naming every feature of the model that this physics cannot honour."""
+
+    @abc.abstractmethod
+    def put_model(self, mjm: mujoco.MjModel) -> M:
+        """The model on the current device."""
+
+    @abc.abstractmethod
+    def make_data(
+        self, mjm: mujoco.MjModel, nworld: int, *, nconmax: int | None = None, njmax: int | None = None
+    ) -> D:
+        """Fresh data at the model's start (key frame 0 if there is one) on the current device.
+
+        Args:
+            mjm: the model (host)
+            nworld: number of worlds
+            nconmax: contacts to allow for in each world, on average
+            njmax: constraint rows to allow for in each world
+        """
+
+    @abc.abstractmethod
+    def step(self, m: M, d: D) -> D:
+        """Advance every world by exactly its `opt.timestep`."""
+
+    @abc.abstractmethod
+    def get_state(self, m: M, d: D) -> State:
+        """A copy of the state on the host."""
+
+    @abc.abstractmethod
+    def set_state(self, m: M, d: D, state: State) -> D:
+        """Put every world into the given state; raise InputError and change nothing if it is unfit."""
+
+    @abc.abstractmethod
+    def reset(self, m: M, d: D, mask: NDArray[np.bool_]) -> D:
+        """Bring the worlds in the mask, and only those, back to the model's start."""
+
+    @abc.abstractmethod
+    def set_model(self, m: M, d: D, fields: Mapping[str, Any]) -> M:
+        """Give model fields a value for every world, or one for all; derived fields follow."""
+
+    @abc.abstractmethod
+    def arrays(self, m: M, d: D) -> Mapping[str, Any]:
+        """Device arrays `qpos, qvel, ctrl, qfrc_applied, xfrc_applied`, each with a leading world axis."""
+
+    @abc.abstractmethod
+    def contacts(self, m: M, d: D) -> Contacts:
+        """The contacts of the last step."""
+
+    @abc.abstractmethod
+    def health(self, m: M, d: D) -> Health:
+        """Overflow, worlds that are no longer finite, most contacts seen."""

@@ -1,0 +1,9 @@
+"""Every physics by its name on the command line and in results."""
+
+from typing import Any
+
+from stickslip.physics.base import Physics
+from stickslip.physics.comfree.physics import ComFree
+from stickslip.physics.mujoco import MuJoCo
+
+PHYSICS: dict[str, type[Physics[Any, Any]]] = {physics.name: physics for physics in (MuJoCo, ComFree)}

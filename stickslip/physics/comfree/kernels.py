@@ -1,0 +1,314 @@
+"""ComFree's kernels: body twists, contacts, gathering of wrenches, and the rows of other constraints."""
+
+import warp as wp
+from mujoco_warp import ConeType
+
+from stickslip.physics.contact import body_twist, impedance, point_velocity, wrench_at
+from stickslip.physics.mjwarp_private import ConstraintType, ContactType, vec5, vec10, vec11
+
+wp.set_module_options({"enable_backward": False})
+
+MIN_INVERSE_MASS = wp.constant(1.0e-15)
+"""Floor under inverse masses, 1/kg: contacts between bodies that cannot move get a finite, unused force."""
+
+
+@wp.func
+def impedance_force(mass: float, k: float, d: float, timestep: float, u: float, phi: float) -> float:
+    """-K (u dt + phi) - D u with K = k M / dt and D = d M / dt, equations (8) and (11)."""
+    return -mass / timestep * (k * (u * timestep + phi) + d * u)
+
+
+@wp.func
+def unilateral(force: float, smoothing: float) -> float:
+    """max(0, force), or its softplus of sharpness `smoothing` in 1/N where that is positive."""
+    if smoothing <= 0.0:
+        return wp.max(force, 0.0)
+    x = smoothing * force
+    return (wp.max(x, 0.0) + wp.log(1.0 + wp.exp(-wp.abs(x)))) / smoothing
+
+
+@wp.kernel
+def _predict_body_twist(
+    # Model:
+    opt_timestep: wp.array[float],
+    body_weldid: wp.array[int],
+    body_dofnum: wp.array[int],
+    body_dofadr: wp.array[int],
+    dof_parentid: wp.array[int],
+    # Data in:
+    qvel_in: wp.array2d[float],
+    cdof_in: wp.array2d[wp.spatial_vector],
+    ne_in: wp.array[int],
+    nf_in: wp.array[int],
+    nl_in: wp.array[int],
+    # In:
+    qacc_free_in: wp.array2d[float],
+    # Data out:
+    nefc_out: wp.array[int],
+    # Out:
+    twist_out: wp.array2d[wp.spatial_vector],
+    wrench_out: wp.array2d[wp.spatial_vector],
+):
+    """Twist of every body for v_s = v + dt H^-1 (tau - c), equation (2); clears wrenches and contact rows."""
+    worldid, bodyid = wp.tid()
+    if bodyid == 0:
+        nefc_out[worldid] = ne_in[worldid] + nf_in[worldid] + nl_in[worldid]
+    timestep = opt_timestep[worldid % opt_timestep.shape[0]]
+    twist_out[worldid, bodyid] = body_twist(
+        body_weldid, body_dofnum, body_dofadr, dof_parentid, cdof_in, qvel_in, qacc_free_in, timestep, worldid, bodyid
+    )
+    wrench_out[worldid, bodyid] = wp.spatial_vector()
+
+
+@wp.kernel
+def _resolve_contact(
+    # Model:
+    opt_timestep: wp.array[float],
+    opt_cone: int,
+    body_rootid: wp.array[int],
+    body_weldid: wp.array[int],
+    body_invweight0: wp.array2d[wp.vec2],
+    geom_bodyid: wp.array[int],
+    stiffness: wp.array[float],
+    damping: wp.array[float],
+    smoothing: float,
+    exact: bool,
+    # Data in:
+    njmax_in: int,
+    naconmax_in: int,
+    nacon_in: wp.array[int],
+    subtree_com_in: wp.array2d[wp.vec3],
+    contact_dist_in: wp.array[float],
+    contact_pos_in: wp.array[wp.vec3],
+    contact_frame_in: wp.array[wp.mat33],
+    contact_includemargin_in: wp.array[float],
+    contact_friction_in: wp.array[vec5],
+    contact_solimp_in: wp.array[vec5],
+    contact_dim_in: wp.array[int],
+    contact_geom_in: wp.array[wp.vec2i],
+    contact_worldid_in: wp.array[int],
+    contact_type_in: wp.array[int],
+    contact_adhesion_in: wp.array[float],
+    contact_surfacevel_in: wp.array[wp.vec3],
+    # In:
+    twist_in: wp.array2d[wp.spatial_vector],
+    gram_in: wp.array[vec11],
+    # Data out:
+    nefc_out: wp.array[int],
+    contact_efc_address_out: wp.array2d[int],
+    efc_type_out: wp.array2d[int],
+    efc_id_out: wp.array2d[int],
+    efc_pos_out: wp.array2d[float],
+    efc_margin_out: wp.array2d[float],
+    efc_D_out: wp.array2d[float],
+    efc_force_out: wp.array2d[float],
+    # Out:
+    wrench_out: wp.array2d[wp.spatial_vector],
+):
+    """Forces of all facets of one contact in closed form, equation (8), added to its two bodies."""
+    conid = wp.tid()
+    if conid >= wp.min(nacon_in[0], naconmax_in):
+        return
+    if not (contact_type_in[conid] & ContactType.CONSTRAINT):
+        return
+    margin = contact_includemargin_in[conid]
+    phi = contact_dist_in[conid] - margin
+    if phi >= 0.0 and contact_adhesion_in[conid] == 0.0:
+        return
+
+    worldid = contact_worldid_in[conid]
+    timestep = opt_timestep[worldid % opt_timestep.shape[0]]
+    k = stiffness[worldid % stiffness.shape[0]]
+    d = damping[worldid % damping.shape[0]]
+    geom = contact_geom_in[conid]
+    body1 = geom_bodyid[geom[0]]
+    body2 = geom_bodyid[geom[1]]
+
+    # relative velocity of the second body in the contact frame: normal, tangents; spin, rolling
+    frame = contact_frame_in[conid]
+    pos = contact_pos_in[conid]
+    arm1 = pos - subtree_com_in[worldid, body_rootid[body1]]
+    arm2 = pos - subtree_com_in[worldid, body_rootid[body2]]
+    twist1 = twist_in[worldid, body1]
+    twist2 = twist_in[worldid, body2]
+    linear = frame @ (point_velocity(twist2, arm2) - point_velocity(twist1, arm1))
+    angular = frame @ (wp.spatial_top(twist2) - wp.spatial_top(twist1))
+    surface = contact_surfacevel_in[conid]
+    slip = vec5(linear[1] + surface[0], linear[2] + surface[1], angular[0] + surface[2], angular[1], angular[2])
+
+    # M(phi), equation (12): r / (1 - r) over the inverse masses; the exact form divides facet by facet
+    r = impedance(contact_solimp_in[conid], phi)
+    ratio = r / (1.0 - r)
+    invweight_id = worldid % body_invweight0.shape[0]
+    inverse = body_invweight0[invweight_id, body1][0] + body_invweight0[invweight_id, body2][0]
+
+    # facets in MuJoCo's order: J_n + mu J_i and J_n - mu J_i for each friction direction, equation (7)
+    condim = contact_dim_in[conid]
+    mu = contact_friction_in[conid]
+    gram = vec11()
+    if exact:
+        gram = gram_in[conid]
+        inverse = gram[0]
+    mass = ratio / wp.max(inverse, MIN_INVERSE_MASS)
+    facet = vec10()
+    normal = float(0.0)
+    friction = vec5()
+    if condim == 1:
+        normal = unilateral(impedance_force(mass, k, d, timestep, linear[0], phi), smoothing)
+        facet[0] = normal
+    else:
+        for i in range(condim - 1):
+            mass_p = mass
+            mass_m = mass
+            if exact:
+                cross = 2.0 * mu[i] * gram[1 + i]
+                square = mu[i] * mu[i] * gram[6 + i]
+                mass_p = ratio / wp.max(gram[0] + cross + square, MIN_INVERSE_MASS)
+                mass_m = ratio / wp.max(gram[0] - cross + square, MIN_INVERSE_MASS)
+            u_p = linear[0] + mu[i] * slip[i]
+            u_m = linear[0] - mu[i] * slip[i]
+            force_p = unilateral(impedance_force(mass_p, k, d, timestep, u_p, phi), smoothing)
+            force_m = unilateral(impedance_force(mass_m, k, d, timestep, u_m, phi), smoothing)
+            facet[2 * i] = force_p
+            facet[2 * i + 1] = force_m
+            normal += force_p + force_m
+            friction[i] = mu[i] * (force_p - force_m)
+
+    # wrench on the second body, its opposite on the first: equation (9) without rows
+    force = wp.transpose(frame) @ wp.vec3(normal, friction[0], friction[1])
+    torque = wp.transpose(frame) @ wp.vec3(friction[2], friction[3], friction[4])
+    if body_weldid[body1] != 0:
+        wp.atomic_add(wrench_out, worldid, body1, -wrench_at(force, torque, arm1))
+    if body_weldid[body2] != 0:
+        wp.atomic_add(wrench_out, worldid, body2, wrench_at(force, torque, arm2))
+
+    # rows for those who read forces there: contact_force, touch and contact sensors
+    nrow = condim
+    efc_type = int(ConstraintType.CONTACT_ELLIPTIC)
+    if condim == 1:
+        efc_type = int(ConstraintType.CONTACT_FRICTIONLESS)
+    elif opt_cone == int(ConeType.PYRAMIDAL):
+        nrow = 2 * (condim - 1)
+        efc_type = int(ConstraintType.CONTACT_PYRAMIDAL)
+    else:
+        facet[0] = normal
+        for i in range(condim - 1):
+            facet[1 + i] = friction[i]
+    base = wp.atomic_add(nefc_out, worldid, nrow)
+    fits = base + nrow <= njmax_in
+    for i in range(nrow):
+        row = base + i
+        if fits:
+            contact_efc_address_out[conid, i] = row
+            efc_type_out[worldid, row] = efc_type
+            efc_id_out[worldid, row] = conid
+            efc_pos_out[worldid, row] = phi + margin
+            efc_margin_out[worldid, row] = margin
+            efc_D_out[worldid, row] = mass
+            efc_force_out[worldid, row] = facet[i]
+        else:
+            contact_efc_address_out[conid, i] = -1
+
+
+@wp.kernel
+def _gather_wrench(
+    # Model:
+    dof_bodyid: wp.array[int],
+    body_subtreenum: wp.array[int],
+    # Data in:
+    cdof_in: wp.array2d[wp.spatial_vector],
+    qfrc_smooth_in: wp.array2d[float],
+    # In:
+    wrench_in: wp.array2d[wp.spatial_vector],
+    # Data out:
+    qfrc_constraint_out: wp.array2d[float],
+    efc_Ma_out: wp.array2d[float],
+):
+    """Generalized contact force of a dof: its motion times the wrenches on all bodies it moves."""
+    worldid, dofid = wp.tid()
+    bodyid = dof_bodyid[dofid]
+    wrench = wp.spatial_vector()
+    for i in range(body_subtreenum[bodyid]):
+        wrench += wrench_in[worldid, bodyid + i]
+    qfrc = wp.dot(cdof_in[worldid, dofid], wrench)
+    qfrc_constraint_out[worldid, dofid] = qfrc
+    efc_Ma_out[worldid, dofid] = qfrc_smooth_in[worldid, dofid] + qfrc
+
+
+@wp.kernel
+def _resolve_row(
+    # Model:
+    nv: int,
+    is_sparse: bool,
+    opt_timestep: wp.array[float],
+    stiffness: wp.array[float],
+    damping: wp.array[float],
+    smoothing: float,
+    # Data in:
+    qvel_in: wp.array2d[float],
+    ne_in: wp.array[int],
+    nf_in: wp.array[int],
+    nl_in: wp.array[int],
+    efc_J_rownnz_in: wp.array2d[int],
+    efc_J_rowadr_in: wp.array2d[int],
+    efc_J_colind_in: wp.array3d[int],
+    efc_J_in: wp.array3d[float],
+    efc_pos_in: wp.array2d[float],
+    efc_margin_in: wp.array2d[float],
+    efc_D_in: wp.array2d[float],
+    efc_frictionloss_in: wp.array2d[float],
+    # In:
+    nrow: int,
+    qacc_free_in: wp.array2d[float],
+    # Data out:
+    efc_force_out: wp.array2d[float],
+    qfrc_constraint_out: wp.array2d[float],
+    efc_Ma_out: wp.array2d[float],
+):
+    """Equalities, dry friction and limits: the impedance of (8) on their rows, each with its own clamp."""
+    worldid, row = wp.tid()
+    ne = ne_in[worldid]
+    nf = nf_in[worldid]
+    if row >= wp.min(ne + nf + nl_in[worldid], nrow):
+        return
+    timestep = opt_timestep[worldid % opt_timestep.shape[0]]
+    k = stiffness[worldid % stiffness.shape[0]]
+    d = damping[worldid % damping.shape[0]]
+
+    nnz = nv
+    adr = int(0)
+    if is_sparse:
+        nnz = efc_J_rownnz_in[worldid, row]
+        adr = efc_J_rowadr_in[worldid, row]
+    u = float(0.0)
+    for i in range(nnz):
+        if is_sparse:
+            dofid = efc_J_colind_in[worldid, 0, adr + i]
+            u += efc_J_in[worldid, 0, adr + i] * (qvel_in[worldid, dofid] + timestep * qacc_free_in[worldid, dofid])
+        else:
+            u += efc_J_in[worldid, row, i] * (qvel_in[worldid, i] + timestep * qacc_free_in[worldid, i])
+
+    phi = efc_pos_in[worldid, row] - efc_margin_in[worldid, row]
+    is_friction = row >= ne and row < ne + nf
+    if is_friction:
+        phi = 0.0
+    mass = efc_D_in[worldid, row]  # r / ((1 - r) diagApprox), which is M(phi)
+    force = impedance_force(mass, k, d, timestep, u, phi)
+    if is_friction:
+        limit = efc_frictionloss_in[worldid, row]
+        force = wp.clamp(force, -limit, limit)
+    elif row >= ne + nf:
+        force = unilateral(force, smoothing)
+
+    efc_force_out[worldid, row] = force
+    for i in range(nnz):
+        dofid = i
+        qfrc = float(0.0)
+        if is_sparse:
+            dofid = efc_J_colind_in[worldid, 0, adr + i]
+            qfrc = efc_J_in[worldid, 0, adr + i] * force
+        else:
+            qfrc = efc_J_in[worldid, row, i] * force
+        if qfrc != 0.0:
+            wp.atomic_add(qfrc_constraint_out, worldid, dofid, qfrc)
+            wp.atomic_add(efc_Ma_out, worldid, dofid, qfrc)

@@ -1,0 +1,95 @@
+"""The physics `ComFree`: contact forces in closed form in the dual cone of friction."""
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Sequence
+from typing import ClassVar, Literal, final
+
+import mujoco
+import mujoco_warp as mjw
+
+from stickslip.errors import InputError
+from stickslip.physics.comfree import model, pipeline
+from stickslip.physics.stages import Stage
+from stickslip.physics.warp import Data, WarpPhysics, unsupported
+
+_INTEGRATORS = (mujoco.mjtIntegrator.mjINT_EULER, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class ComFree(WarpPhysics[model.Model]):
+    """Closed-form contact: one pass over the contacts, no solver, cost linear in contacts. It creeps.
+
+    Attributes:
+        stiffness: k_user, one number or one a world (`value[world % len]`)
+        damping: d_user, likewise
+        impedance: "heuristic", equations (11)-(13), or "exact", the diagonal of (10) for every facet
+        smoothing: sharpness of a softplus in the place of max(0, .), in 1/N; None for the hard form
+    """
+
+    name: ClassVar[str] = "comfree"
+    stiffness: float | Sequence[float] = model.DEFAULT_STIFFNESS
+    damping: float | Sequence[float] = model.DEFAULT_DAMPING
+    impedance: Literal["heuristic", "exact"] = "heuristic"
+    smoothing: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("stiffness", "damping"):
+            values = model.impedance_values(name, getattr(self, name))
+            object.__setattr__(self, name, values[0] if len(values) == 1 else values)
+        if self.impedance not in ("heuristic", "exact"):
+            raise InputError(f"impedance is {self.impedance!r}: use 'heuristic' or 'exact'")
+        if self.smoothing is not None and not (math.isfinite(self.smoothing) and self.smoothing > 0):
+            raise InputError(f"smoothing is {self.smoothing}: it must be positive (1/N), or None for the hard form")
+
+    def check(self, mjm: mujoco.MjModel) -> None:
+        check(mjm)
+
+    def put_model(self, mjm: mujoco.MjModel) -> model.Model:
+        self.check(mjm)
+        m = model.put_model(
+            mjm,
+            stiffness=self.stiffness,
+            damping=self.damping,
+            exact=self.impedance == "exact",
+            smoothing=self.smoothing or 0.0,
+        )
+        m.opt.warn_overflow = False  # health() says it, once and with the number to raise
+        return m
+
+    def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
+        return model.make_data(mjm, nworld, njmax, nconmax=nconmax)
+
+    def stages(self, m: model.Model, d: Data) -> list[Stage]:
+        return pipeline.stages(m, d)
+
+
+def check(mjm: mujoco.MjModel) -> None:
+    """Raise Unsupported naming every feature that ComFree cannot honour; warn of settings it has no use for."""
+    features = []
+    if mjm.nflex:
+        features.append(f"flex ({mjm.nflex} deformable bodies)")
+    if mjm.opt.integrator not in _INTEGRATORS:
+        name = mujoco.mjtIntegrator(mjm.opt.integrator).name.removeprefix("mjINT_")
+        features.append(f"integrator {name} (use Euler or implicitfast)")
+    if mjm.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP:
+        features.append("sleeping (clear the sleep flag)")
+    kinds = {mujoco.mjtEq(t).name.removeprefix("mjEQ_").lower() for t in mjm.eq_type}
+    for kind in sorted(kinds - {"connect", "weld", "joint", "tendon"}):
+        features.append(f"equality constraint {kind}")
+    try:
+        if not features:
+            mjw.put_model(mjm)
+    except NotImplementedError as error:
+        features.append(str(error))
+    unsupported("comfree", features)
+
+    unused = []
+    if mjm.opt.noslip_iterations:
+        unused.append(f"noslip_iterations={mjm.opt.noslip_iterations}")
+    if mjm.opt.impratio != 1.0:
+        unused.append(f"impratio={mjm.opt.impratio:g}")
+    if unused:
+        warnings.warn(f"comfree has no solver and does not use {', '.join(unused)}", stacklevel=3)

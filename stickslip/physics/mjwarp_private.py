@@ -1,0 +1,126 @@
+"""What stickslip takes from inside MuJoCo Warp 4.0, all in one place.
+
+MuJoCo Warp's public stage functions reproduce its step, but the two integrators hide three things
+that a physics with its own solve needs: the integrator's matrix (M plus the implicit part of the
+damping), a factorization of it that can be used twice, and the advance of the state by a given
+acceleration. Without them a step would factor the same matrix twice. The version is pinned to 4.0
+in `pyproject.toml`; a test composes these pieces and compares with `mujoco_warp.step` bit for bit.
+"""
+
+import dataclasses
+
+import mujoco_warp as mjw
+import warp as wp
+from mujoco_warp._src import derivative, forward, smooth
+from mujoco_warp._src.types import ConstraintType, ContactType, vec5, vec10, vec11
+
+__all__ = [
+    "ConstraintType",
+    "ContactType",
+    "Factor",
+    "advance",
+    "energy_pos",
+    "energy_vel",
+    "factor_solve",
+    "integration_matrix",
+    "solve",
+    "tendon_armature",
+    "vec10",
+    "vec11",
+    "vec5",
+]
+
+tendon_armature = smooth.tendon_armature
+energy_pos = forward._energy_pos
+energy_vel = forward._energy_vel
+
+
+@dataclasses.dataclass
+class Factor:
+    """The integrator's matrix H and its factors, in MuJoCo Warp's layout.
+
+    Attributes:
+        H: matrix in the sparse structure of M      (nworld, nC)
+        L: packed factor                            (nworld, qld_total)
+        D: reciprocal diagonal                      (nworld, nv)
+    """
+
+    H: wp.array
+    L: wp.array
+    D: wp.array
+
+
+def _has_implicit_part(m: mjw.Model) -> bool:
+    """Whether the integrator's matrix can differ from M."""
+    flags = m.opt.disableflags
+    if m.opt.integrator == mjw.IntegratorType.EULER:
+        return not flags & (mjw.DisableBit.EULERDAMP | mjw.DisableBit.DAMPER)
+    every = mjw.DisableBit.ACTUATION | mjw.DisableBit.SPRING | mjw.DisableBit.DAMPER
+    return flags & every != every
+
+
+def integration_matrix(m: mjw.Model, d: mjw.Data) -> wp.array | None:
+    """H = M + dt D (Euler: joint damping; implicitfast: all smooth velocity derivatives), or None where H = M."""
+    if not _has_implicit_part(m):
+        return None
+    if m.opt.integrator == mjw.IntegratorType.EULER:
+        H = wp.clone(d.M)
+        deriv = wp.empty((d.nworld, m.nv), dtype=float)
+        wp.launch(
+            forward._compute_damping_deriv,
+            dim=(d.nworld, m.nv),
+            inputs=[
+                m.jnt_actuatorid,
+                m.dof_jntid,
+                m.dof_damping,
+                m.dof_dampingpoly,
+                m.actuator_trntype,
+                m.actuator_trnid,
+                m.actuator_damping,
+                m.actuator_dampingpoly,
+                m.actuator_gear,
+                d.qvel,
+            ],
+            outputs=[deriv],
+        )
+        wp.launch(
+            forward._euler_damp_qfrc,
+            dim=(d.nworld, m.nv),
+            inputs=[m.opt.timestep, m.M_rownnz, m.M_rowadr, deriv],
+            outputs=[H],
+        )
+        return H
+    H = wp.empty((d.nworld, m.nC), dtype=float)
+    derivative.deriv_smooth_vel(m, d, H)
+    wp.launch(
+        forward._implicit_free_body_reset_m,
+        dim=(d.nworld, m.body_freeadr.size),
+        inputs=[m.body_dofadr, m.M_rownnz, m.M_rowadr, m.body_freeadr, d.M],
+        outputs=[H],
+    )
+    return H
+
+
+def factor_solve(m: mjw.Model, d: mjw.Data, H: wp.array, x: wp.array, y: wp.array) -> Factor:
+    """Factor H and set x = H^-1 y."""
+    factor = Factor(H, wp.empty_like(d.qLD), wp.empty((d.nworld, m.nv), dtype=float))
+    smooth.factor_solve_i(m, d, H, factor.L, factor.D, x, y)
+    _solve_free_bodies(m, d, x, y)
+    return factor
+
+
+def solve(m: mjw.Model, d: mjw.Data, factor: Factor, x: wp.array, y: wp.array) -> None:
+    """Set x = H^-1 y with factors made before."""
+    smooth.solve_LD(m, d, factor.L, factor.D, x, y)
+    _solve_free_bodies(m, d, x, y)
+
+
+def _solve_free_bodies(m: mjw.Model, d: mjw.Data, x: wp.array, y: wp.array) -> None:
+    """implicitfast also integrates the gyroscopic force of free bodies implicitly, each by a 6x6 solve."""
+    if m.opt.integrator == mjw.IntegratorType.IMPLICITFAST:
+        forward.implicit_free_body(m, d, y, x, solve=True)
+
+
+def advance(m: mjw.Model, d: mjw.Data, qacc: wp.array) -> None:
+    """Advance activation, velocity, position and time by the given acceleration."""
+    forward._advance(m, d, qacc)

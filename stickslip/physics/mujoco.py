@@ -1,0 +1,64 @@
+"""Stock MuJoCo Warp: the reference that every other physics is held against."""
+
+import copy
+import dataclasses
+from typing import ClassVar, final
+
+import mujoco
+import mujoco_warp as mjw
+
+from stickslip.physics.stages import Stage, compose
+from stickslip.physics.warp import Data, WarpPhysics, unsupported
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class MuJoCo(WarpPhysics[mjw.Model]):
+    """MuJoCo Warp as it is: its solver, its options, all taken from the model.
+
+    Against creep its users set `<option cone="elliptic" impratio="100"/>`; `anti_creep=True` does that.
+    """
+
+    name: ClassVar[str] = "mujoco"
+    anti_creep: bool = False
+
+    def check(self, mjm: mujoco.MjModel) -> None:
+        try:
+            mjw.put_model(mjm)
+        except NotImplementedError as error:
+            unsupported(self.name, [str(error)])
+
+    def put_model(self, mjm: mujoco.MjModel) -> mjw.Model:
+        if self.anti_creep:
+            mjm = _with_anti_creep(mjm)
+        self.check(mjm)
+        m = mjw.put_model(mjm)
+        m.opt.warn_overflow = False  # health() says it, once and with the number to raise
+        return m
+
+    def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
+        if self.anti_creep:
+            mjm = _with_anti_creep(mjm)
+        return mjw.make_data(mjm, nworld=nworld, nconmax=nconmax, njmax=njmax)
+
+    def stages(self, m: mjw.Model, d: Data) -> list[Stage]:
+        if m.opt.integrator not in (mjw.IntegratorType.EULER, mjw.IntegratorType.IMPLICITFAST) or (
+            m.opt.enableflags & mjw.EnableBit.SLEEP
+        ):
+            return [("step", lambda: mjw.step(m, d))]
+        integrator = mjw.euler if m.opt.integrator == mjw.IntegratorType.EULER else mjw.implicit
+        return compose(
+            m,
+            d,
+            rows=lambda: mjw.make_constraint(m, d),
+            acceleration=lambda: mjw.fwd_acceleration(m, d, factorize=True),
+            contact=lambda: mjw.solve(m, d),
+            integration=lambda: integrator(m, d),
+        )
+
+
+def _with_anti_creep(mjm: mujoco.MjModel) -> mujoco.MjModel:
+    mjm = copy.copy(mjm)
+    mjm.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+    mjm.opt.impratio = 100.0
+    return mjm

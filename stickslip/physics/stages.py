@@ -1,0 +1,84 @@
+"""The stages of a MuJoCo Warp step in their order, with the three that a physics may replace left open."""
+
+from collections.abc import Callable
+
+import mujoco_warp as mjw
+
+from stickslip.physics import mjwarp_private as private
+
+Stage = tuple[str, Callable[[], None]]
+
+
+def inertia(m: mjw.Model, d: mjw.Data) -> None:
+    """The inertia matrix M, with the armature of tendons."""
+    mjw.crb(m, d)
+    private.tendon_armature(m, d)
+
+
+def sense_force(m: mjw.Model, d: mjw.Data) -> None:
+    """Forces between bodies, where something reads them, and the sensors of acceleration and force."""
+    wanted = not (m.opt.disableflags & mjw.DisableBit.SENSOR) and m.sensor_rne_postconstraint
+    if m.opt.run_rne_postconstraint or wanted:
+        mjw.rne_postconstraint(m, d)
+    mjw.sensor_acc(m, d, skip_rne_postconstraint=True)
+
+
+def sense_position(m: mjw.Model, d: mjw.Data) -> None:
+    """Sensors of position, and potential energy where it is enabled."""
+    d.sensordata.zero_()
+    mjw.sensor_pos(m, d)
+    private.energy_pos(m, d)
+
+
+def sense_velocity(m: mjw.Model, d: mjw.Data) -> None:
+    """Sensors of velocity, and kinetic energy where it is enabled."""
+    mjw.sensor_vel(m, d)
+    private.energy_vel(m, d)
+
+
+def control(m: mjw.Model, d: mjw.Data) -> None:
+    """The user's control callback, if there is one."""
+    if m.callback.control and not m.opt.disableflags & mjw.DisableBit.ACTUATION:
+        m.callback.control(m, d)
+
+
+def compose(
+    m: mjw.Model,
+    d: mjw.Data,
+    *,
+    rows: Callable[[], None],
+    acceleration: Callable[[], None],
+    contact: Callable[[], None],
+    integration: Callable[[], None],
+) -> list[Stage]:
+    """A whole step. With MuJoCo Warp's own functions it is `mujoco_warp.step`, bit for bit (tests/parity)."""
+
+    def collision() -> None:
+        if m.opt.run_collision_detection:
+            mjw.collision(m, d)
+
+    def rows_and_transmission() -> None:
+        rows()
+        mjw.transmission(m, d)
+
+    def velocity() -> None:
+        mjw.fwd_velocity(m, d)
+        sense_velocity(m, d)
+
+    def actuation() -> None:
+        control(m, d)
+        mjw.fwd_actuation(m, d)
+
+    return [
+        ("kinematics", lambda: mjw.fwd_kinematics(m, d)),
+        ("inertia", lambda: inertia(m, d)),
+        ("collision", collision),
+        ("rows", rows_and_transmission),
+        ("position sensors", lambda: sense_position(m, d)),
+        ("velocity", velocity),
+        ("actuation", actuation),
+        ("smooth acceleration", acceleration),
+        ("contact", contact),
+        ("force sensors", lambda: sense_force(m, d)),
+        ("integration", integration),
+    ]

@@ -1,0 +1,215 @@
+"""Simulation: one model, one physics, any number of worlds; captured once, replayed on CPU and CUDA."""
+
+import os
+import warnings
+from typing import Any
+
+import mujoco
+import numpy as np
+import warp as wp
+from numpy.typing import ArrayLike
+
+from stickslip import mjcf
+from stickslip.errors import BufferOverflow, DeviceError, Diverged, InputError
+from stickslip.physics.base import Contacts, Health, Physics
+from stickslip.physics.comfree.physics import ComFree
+from stickslip.state import State, check_array
+
+
+class Simulation:
+    """Many worlds of one model under one physics.
+
+    Args:
+        scene: a built-in name, a path, an XML string, "menagerie:NAME" or an mujoco.MjModel
+        physics: the contact physics; ComFree() if None
+        nworld: number of worlds
+        device: "cpu", "cuda:0", ...; the first CUDA device if there is one, else the CPU
+        timestep: overrides the model's, s
+        nconmax: contacts to allow for in each world; None: the scene's hint, or MuJoCo Warp's guess
+        njmax: constraint rows to allow for in each world; likewise
+    """
+
+    def __init__(
+        self,
+        scene: str | os.PathLike[str] | mujoco.MjModel,
+        physics: Physics[Any, Any] | None = None,
+        *,
+        nworld: int = 1,
+        device: str | None = None,
+        timestep: float | None = None,
+        nconmax: int | None = None,
+        njmax: int | None = None,
+    ) -> None:
+        if isinstance(nworld, bool) or not isinstance(nworld, (int, np.integer)) or nworld < 1:
+            raise InputError(f"nworld is {nworld!r}: it must be a whole number, at least 1")
+        self.device = _device(device)
+        self.mjm = mjcf.load(scene, timestep=timestep)
+        self.physics: Physics[Any, Any] = physics if physics is not None else ComFree()
+        self.nworld = int(nworld)
+        with wp.ScopedDevice(self.device):
+            self.m = self.physics.put_model(self.mjm)
+            self.d = self.physics.make_data(
+                self.mjm,
+                self.nworld,
+                nconmax=_hint(self.mjm, "nconmax") if nconmax is None else nconmax,
+                njmax=_hint(self.mjm, "njmax") if njmax is None else njmax,
+            )
+        self._graph: wp.Graph | None = None
+        self._warned = False
+
+    def _array(self, name: str) -> wp.array:
+        return self.physics.arrays(self.m, self.d)[name]
+
+    def _assign(self, name: str, value: ArrayLike) -> None:
+        array = self._array(name)
+        shape = tuple(array.shape) + tuple(getattr(array.dtype, "_shape_", ()))
+        given = np.asarray(value)
+        if given.shape == shape[1:]:
+            given = np.broadcast_to(given, shape)
+        array.assign(check_array(name, given, shape).astype(np.float32))
+
+    @property
+    def qpos(self) -> wp.array:
+        """Positions, (nworld, nq), on the device."""
+        return self._array("qpos")
+
+    @qpos.setter
+    def qpos(self, value: ArrayLike) -> None:
+        self._assign("qpos", value)
+
+    @property
+    def qvel(self) -> wp.array:
+        """Velocities, (nworld, nv), on the device."""
+        return self._array("qvel")
+
+    @qvel.setter
+    def qvel(self, value: ArrayLike) -> None:
+        self._assign("qvel", value)
+
+    @property
+    def ctrl(self) -> wp.array:
+        """Controls, (nworld, nu), on the device; assigning checks shape and finiteness."""
+        return self._array("ctrl")
+
+    @ctrl.setter
+    def ctrl(self, value: ArrayLike) -> None:
+        self._assign("ctrl", value)
+
+    @property
+    def qfrc_applied(self) -> wp.array:
+        """Applied generalized force, (nworld, nv), on the device."""
+        return self._array("qfrc_applied")
+
+    @qfrc_applied.setter
+    def qfrc_applied(self, value: ArrayLike) -> None:
+        self._assign("qfrc_applied", value)
+
+    @property
+    def xfrc_applied(self) -> wp.array:
+        """Applied force and torque on each body, (nworld, nbody, 6), on the device."""
+        return self._array("xfrc_applied")
+
+    @xfrc_applied.setter
+    def xfrc_applied(self, value: ArrayLike) -> None:
+        self._assign("xfrc_applied", value)
+
+    @property
+    def state(self) -> State:
+        """A copy of the state on the host; assign one to put every world into it."""
+        self._warn_if_unwell()
+        return self.physics.get_state(self.m, self.d)
+
+    @state.setter
+    def state(self, state: State) -> None:
+        with wp.ScopedDevice(self.device):
+            self.d = self.physics.set_state(self.m, self.d, state)
+
+    def compile(self) -> None:
+        """Compile all kernels and capture the step, without advancing; the first time takes a minute."""
+        if self._graph is not None or not self.physics.capturable:
+            return
+        with wp.ScopedDevice(self.device):
+            # a first run loads every kernel, which cannot be done while capturing
+            saved = self.physics.get_state(self.m, self.d)
+            inputs = {name: wp.clone(array) for name, array in self.physics.arrays(self.m, self.d).items()}
+            self.d = self.physics.step(self.m, self.d)
+            with wp.ScopedCapture(device=self.device) as capture:
+                self.physics.step(self.m, self.d)
+            self._graph = capture.graph
+            self.d = self.physics.set_state(self.m, self.d, saved)
+            for name, array in inputs.items():
+                wp.copy(self._array(name), array)
+
+    def step(self, n: int = 1, *, check: bool = False) -> None:
+        """Advance every world by n timesteps.
+
+        With `check`, contacts that were dropped or a state that is no longer finite raise
+        BufferOverflow or Diverged, and every world is back where it was before the call.
+        """
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
+            raise InputError(f"n is {n!r}: it must be a whole number of steps, at least 0")
+        self.compile()
+        before = self.physics.get_state(self.m, self.d) if check else None
+        with wp.ScopedDevice(self.device):
+            for _ in range(n):
+                if self._graph is not None:
+                    wp.capture_launch(self._graph)
+                else:
+                    self.d = self.physics.step(self.m, self.d)
+        if before is not None:
+            health = self.health()
+            if not health.ok:
+                self.state = before
+                error = BufferOverflow if health.overflow else Diverged
+                raise error("; ".join(health.messages) + f". The state is as it was before these {n} steps.")
+
+    def reset(self, mask: ArrayLike | None = None) -> None:
+        """Bring all worlds, or those in the boolean mask (nworld,), back to the start."""
+        chosen = np.ones(self.nworld, dtype=bool) if mask is None else np.asarray(mask)
+        with wp.ScopedDevice(self.device):
+            self.d = self.physics.reset(self.m, self.d, chosen)
+
+    def set_model(self, **fields: ArrayLike) -> None:
+        """Give fields of the model one value a world, (nworld, ...), or one for all.
+
+        `sim.set_model(geom_friction=..., body_mass=..., timestep=...)`. What MuJoCo derives from
+        them (inverse weights, subtree masses) follows. The step is captured anew.
+        """
+        with wp.ScopedDevice(self.device):
+            self.m = self.physics.set_model(self.m, self.d, fields)
+        self._graph = None
+
+    def contacts(self) -> Contacts:
+        """The contacts of the last step, with their forces; copies to the host."""
+        self._warn_if_unwell()
+        with wp.ScopedDevice(self.device):
+            return self.physics.contacts(self.m, self.d)
+
+    def health(self) -> Health:
+        """Overflow (and the knob to raise), worlds that are no longer finite, most contacts seen."""
+        return self.physics.health(self.m, self.d)
+
+    def _warn_if_unwell(self) -> None:
+        if not self._warned:
+            messages = self.health().messages
+            if messages:
+                self._warned = True
+                warnings.warn("; ".join(messages), stacklevel=3)
+
+
+def _device(name: str | None) -> wp.Device:
+    wp.config.quiet = True
+    wp.init()
+    if name is None:
+        return wp.get_device("cuda:0" if wp.is_cuda_available() else "cpu")
+    try:
+        return wp.get_device(name)
+    except (ValueError, RuntimeError):
+        there = ", ".join(d.alias for d in wp.get_devices())
+        raise DeviceError(f"no device {name!r} on this machine; there is: {there}") from None
+
+
+def _hint(mjm: mujoco.MjModel, name: str) -> int | None:
+    """A size that the scene carries as <custom><numeric name=.../>, if it does."""
+    index = mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_NUMERIC, name)
+    return None if index < 0 else int(mjm.numeric_data[mjm.numeric_adr[index]])

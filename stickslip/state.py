@@ -1,0 +1,51 @@
+"""State: what a physics must remember of every world, on the host, in MuJoCo's layout."""
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickslip.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class State:
+    """Positions, velocities and activations of every world; NumPy arrays on the host.
+
+    Attributes:
+        time: simulated time, s                          (nworld,)
+        qpos: positions, MuJoCo's layout                 (nworld, nq)
+        qvel: velocities, MuJoCo's layout                (nworld, nv)
+        act: actuator activations                        (nworld, na)
+    """
+
+    time: NDArray[np.floating]
+    qpos: NDArray[np.floating]
+    qvel: NDArray[np.floating]
+    act: NDArray[np.floating]
+
+    def check(self, nworld: int, nq: int, nv: int, na: int) -> None:
+        """Raise InputError unless every field has its shape and is finite."""
+        for name, shape in (("time", (nworld,)), ("qpos", (nworld, nq)), ("qvel", (nworld, nv)), ("act", (nworld, na))):
+            check_array(f"state.{name}", getattr(self, name), shape)
+
+
+def check_array(name: str, value: object, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return `value` as a finite float array of exactly `shape`, or raise InputError."""
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers of shape {shape}, got {type(value).__name__}: {error}") from None
+    if array.shape != shape:
+        raise InputError(f"{name} has shape {array.shape}, expected {shape}")
+    check_finite(name, array)
+    return array
+
+
+def check_finite(name: str, array: NDArray[np.floating]) -> None:
+    """Raise InputError naming the first entry that is NaN or infinite."""
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        index = tuple(int(i) for i in bad[0])
+        where = ", ".join(map(str, index))
+        raise InputError(f"{name}[{where}] is {array[index]}: it must be finite ({len(bad)} such entries)")
