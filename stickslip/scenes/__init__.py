@@ -1,0 +1,53 @@
+"""The built-in scenes, each a module that writes MJCF text. `CATALOGUE` holds them by name."""
+
+from __future__ import annotations
+
+import difflib
+
+from stickslip.errors import SceneError
+from stickslip.scenes import (
+    box_on_slope,
+    cylinder_roll,
+    drop_test,
+    hand,
+    humanoid,
+    scaling,
+    sliding_cube,
+    sphere_spin,
+)
+from stickslip.scenes.scene import Parameter, Scene
+
+__all__ = ["CATALOGUE", "Parameter", "Scene", "buffers", "get", "names"]
+
+CATALOGUE: dict[str, Scene] = {
+    module.SCENE.name: module.SCENE
+    for module in (
+        drop_test,
+        scaling,
+        box_on_slope,
+        sphere_spin,
+        cylinder_roll,
+        sliding_cube,
+        humanoid,
+        hand,
+    )
+}
+
+
+def names() -> list[str]:
+    """Returns the names of all built-in scenes."""
+    return list(CATALOGUE)
+
+
+def get(name: str) -> Scene:
+    """Returns the built-in scene called `name`; raises SceneError with the close names if there is none."""
+    if name not in CATALOGUE:
+        close = difflib.get_close_matches(name, CATALOGUE, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(repr(c) for c in close)}? " if close else ""
+        raise SceneError(f"no scene named {name!r}; {hint}`stickslip scenes` lists all")
+    return CATALOGUE[name]
+
+
+def buffers(name: str, **parameters: object) -> tuple[int, int]:
+    """Returns (nconmax, njmax), the contacts and constraint rows one world of a built-in scene needs room for."""
+    return get(name).buffers(**parameters)

@@ -1,0 +1,228 @@
+"""The built-in scenes: each compiles, starts well and does in MuJoCo (in C) what its name promises."""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+import numpy as np
+import pytest
+
+from stickslip import mjcf, scenes
+from stickslip.errors import SceneError
+
+GRAVITY = 9.81
+
+
+def start(scene: str) -> tuple[mujoco.MjModel, mujoco.MjData]:
+    model = mjcf.load(scene)
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, model.key("home").id)
+    mujoco.mj_forward(model, data)
+    return model, data
+
+
+def run(model: mujoco.MjModel, data: mujoco.MjData, seconds: float) -> tuple[int, int]:
+    """Steps for `seconds`; returns the most contacts and the most constraint rows seen."""
+    contacts = rows = 0
+    for _ in range(round(seconds / model.opt.timestep)):
+        mujoco.mj_step(model, data)
+        contacts, rows = max(contacts, data.ncon), max(rows, data.nefc)
+    return contacts, rows
+
+
+def test_catalogue() -> None:
+    assert scenes.names() == [
+        "drop-test",
+        "scaling",
+        "box-on-slope",
+        "sphere-spin",
+        "cylinder-roll",
+        "sliding-cube",
+        "humanoid",
+        "hand",
+    ]
+    for name, scene in scenes.CATALOGUE.items():
+        assert scene.name == name
+        assert scene.summary
+
+
+def test_unknown_scene() -> None:
+    with pytest.raises(SceneError, match="did you mean 'humanoid'"):
+        scenes.buffers("humanoids")
+
+
+@pytest.mark.parametrize("name", scenes.names())
+def test_scene_starts_at_home_and_can_be_drawn(name: str) -> None:
+    model, data = start(name)
+    assert model.key(0).name == "home"
+    assert model.camera("overview").id >= 0
+    assert model.nlight >= 1
+    assert model.opt.timestep == 0.002
+    assert model.opt.cone == mujoco.mjtCone.mjCONE_PYRAMIDAL
+    assert (model.vis.global_.offwidth, model.vis.global_.offheight) == (1280, 960)
+    for joint in range(model.njnt):
+        if model.jnt_limited[joint] and model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_BALL:
+            low, high = model.jnt_range[joint]
+            assert low <= data.qpos[model.jnt_qposadr[joint]] <= high, model.joint(joint).name
+    if model.nu:
+        assert (model.actuator_ctrllimited == 1).all()
+        assert (model.actuator_ctrlrange[:, 0] <= data.ctrl).all()
+        assert (data.ctrl <= model.actuator_ctrlrange[:, 1]).all()
+
+
+@pytest.mark.parametrize("name", scenes.names())
+def test_buffer_hints_are_in_the_model(name: str) -> None:
+    model = mjcf.load(name)
+    assert (model.numeric("nconmax").data[0], model.numeric("njmax").data[0]) == scenes.buffers(name)
+
+
+@pytest.mark.parametrize(
+    "scene", [*(n for n in scenes.names() if n != "drop-test"), "drop-test:n=3,layers=5", "drop-test:n=4,layers=1"]
+)
+def test_one_second_stays_finite_and_within_the_hints(scene: str) -> None:
+    model, data = start(scene)
+    contacts, rows = run(model, data, 1.0)
+    assert np.isfinite(data.qpos).all() and np.isfinite(data.qvel).all()
+    assert [w.number for w in data.warning] == [0] * len(data.warning)
+    assert contacts <= model.numeric("nconmax").data[0] / 1.3
+    assert rows <= model.numeric("njmax").data[0] / 1.3
+
+
+def test_drop_test_is_what_it_says() -> None:
+    model = mjcf.load("drop-test")
+    kinds = [mujoco.mjtGeom(t).name for t in model.geom_type[model.geom_bodyid > 0]]
+    order = ["mjGEOM_BOX", "mjGEOM_CYLINDER", "mjGEOM_ELLIPSOID", "mjGEOM_CAPSULE", "mjGEOM_SPHERE"]
+    assert kinds == [kind for kind in order for _ in range(25)]
+    assert (model.nv, model.nq) == (750, 875)
+    across = 2.0 * model.geom_aabb[model.geom_bodyid > 0, 3:].mean()
+    assert across == pytest.approx(0.05, abs=0.005)
+
+
+def test_drop_test_settles_into_a_pile() -> None:
+    model, data = start("drop-test:n=3")
+    assert data.ncon == 0
+    run(model, data, 2.0)
+    depth = np.maximum(-data.contact.dist, 0.0)
+    assert 1e-5 < depth.mean() < 2e-3
+    cubes = [b for b in range(model.nbody) if model.body(b).name.startswith("cube")]
+    assert np.abs(data.cvel[cubes]).max() < 0.05
+    assert (data.xpos[cubes, 2] > 0.1).all()
+
+
+def test_box_on_slope_starts_touching_and_sticks() -> None:
+    model, data = start("box-on-slope")
+    assert data.ncon == 4
+    assert (data.contact.dist <= 0).all() and (data.contact.dist > -1e-4).all()
+    assert model.body("box").mass[0] == 4.0
+    begin = data.body("box").xpos.copy()
+    run(model, data, 1.0)
+    assert np.linalg.norm(data.body("box").xpos - begin) < 0.005
+
+
+@pytest.mark.parametrize("angle, mu", [(0.25, 0.0), (0.4, 0.2)])
+def test_box_on_slope_slides_by_coulomb(angle: float, mu: float) -> None:
+    model, data = start(f"box-on-slope:angle={angle},mu={mu}")
+    begin = data.body("box").xpos.copy()
+    run(model, data, 1.0)
+    distance = np.linalg.norm(data.body("box").xpos - begin)
+    assert distance == pytest.approx(0.5 * GRAVITY * (math.sin(angle) - mu * math.cos(angle)), rel=0.02)
+
+
+def test_sphere_spin_brakes_by_torsional_friction() -> None:
+    model, data = start("sphere-spin:torsion=0.004,spin=8")
+    assert data.ncon == 1 and data.contact.dim[0] == 4
+    assert data.qvel[1] == 8.0
+    run(model, data, 0.4)
+    inertia = 0.4 * 1.0 * 0.1**2
+    assert data.qvel[1] == pytest.approx(8.0 - 0.4 * 0.004 * GRAVITY / inertia, rel=0.05)
+
+
+def test_cylinder_roll_brakes_by_rolling_friction() -> None:
+    model, data = start("cylinder-roll:rolling=0.004")
+    assert data.ncon >= 2 and (data.contact.dim == 6).all()
+    assert data.qvel[0] == pytest.approx(0.1 * data.qvel[4])
+    run(model, data, 1.0)
+    # MuJoCo's soft friction creeps by about 1 %.
+    assert data.qvel[0] == pytest.approx(0.1 * data.qvel[4], rel=0.02)
+    assert data.qvel[0] == pytest.approx(1.0 - (2.0 / 3.0) * GRAVITY * 0.004 / 0.1, rel=0.05)
+
+
+def test_sliding_cube_slides_to_rest() -> None:
+    model, data = start("sliding-cube")
+    assert data.ncon == 0
+    np.testing.assert_allclose(data.qvel, [2.0, 0.0, 0.0, 0.1, 0.1, 0.1])
+    run(model, data, 1.5)
+    assert np.abs(data.qvel).max() < 1e-3
+    assert data.qpos[0] == pytest.approx(2.0**2 / (2 * 0.3 * GRAVITY), rel=0.05)
+
+
+def test_humanoid_has_every_kind_of_constraint() -> None:
+    model, data = start("humanoid")
+    assert 27 <= model.nv <= 35
+    kinds = mujoco.mjtEq
+    for kind in (kinds.mjEQ_CONNECT, kinds.mjEQ_WELD, kinds.mjEQ_JOINT, kinds.mjEQ_TENDON):
+        assert (model.eq_type == kind).sum() == 1, kind
+    ball = model.jnt_type == mujoco.mjtJoint.mjJNT_BALL
+    hinge = model.jnt_type == mujoco.mjtJoint.mjJNT_HINGE
+    assert ball.sum() == 1 and model.jnt_limited[ball].all()
+    assert model.jnt_limited[hinge].all()
+    assert (model.dof_damping[6:] > 0).all() and (model.dof_armature[6:] > 0).all()
+    assert (model.dof_frictionloss > 0).sum() >= 10
+    spatial = model.wrap_type[model.tendon_adr] == mujoco.mjtWrap.mjWRAP_SITE
+    assert spatial.sum() == 2 and model.tendon_limited[spatial].all()
+    assert (model.tendon_limited.astype(bool) & ~spatial & (model.tendon_frictionloss > 0)).sum() == 2
+    sensors = mujoco.mjtSensor
+    for kind, number in (
+        (sensors.mjSENS_TOUCH, 2),
+        (sensors.mjSENS_ACCELEROMETER, 1),
+        (sensors.mjSENS_GYRO, 1),
+        (sensors.mjSENS_FORCE, 2),
+    ):
+        assert (model.sensor_type == kind).sum() == number, kind
+    # At home the equalities and the limits hold, and both feet stand on the floor.
+    equality = data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
+    assert equality.sum() == 3 + 6 + 1 + 1
+    np.testing.assert_allclose(data.efc_pos[equality], 0.0, atol=1e-9)
+    limits = (mujoco.mjtConstraint.mjCNSTR_LIMIT_JOINT, mujoco.mjtConstraint.mjCNSTR_LIMIT_TENDON)
+    assert not np.isin(data.efc_type, limits).any()
+    assert data.ncon == 8
+
+
+def test_humanoid_stands() -> None:
+    model, data = start("humanoid")
+    run(model, data, 2.0)
+    assert data.body("head").xpos[2] > 1.15
+    weight = data.sensor("left_foot_touch").data[0] + data.sensor("right_foot_touch").data[0]
+    assert weight == pytest.approx(GRAVITY * model.body_subtreemass[0], rel=0.02)
+    assert [w.number for w in data.warning] == [0] * len(data.warning)
+
+
+def test_humanoid_reaches_its_limits_when_it_moves() -> None:
+    model, data = start("humanoid")
+    seen: set[int] = set()
+    low, high = model.actuator_ctrlrange.T
+    for step in range(750):
+        data.ctrl[:] = low if (step // 250) % 2 else high
+        mujoco.mj_step(model, data)
+        seen.update(data.efc_type.tolist())
+    assert mujoco.mjtConstraint.mjCNSTR_LIMIT_JOINT in seen
+    assert mujoco.mjtConstraint.mjCNSTR_LIMIT_TENDON in seen
+    assert np.isfinite(data.qpos).all()
+    assert [w.number for w in data.warning] == [0] * len(data.warning)
+
+
+def test_hand_holds_the_cube() -> None:
+    model, data = start("hand")
+    assert (model.nu, model.nv) == (16, 22)
+    tips = {model.geom(f"{finger}_tip").id for finger in ("index", "middle", "ring", "thumb")}
+    cube = model.geom("cube").id
+    assert data.ncon == 4
+    assert {frozenset(pair) for pair in data.contact.geom.tolist()} == {frozenset((tip, cube)) for tip in tips}
+    run(model, data, 0.5)
+    height = data.body("cube").xpos[2]
+    for _ in range(10):
+        run(model, data, 0.5)
+        assert abs(data.body("cube").xpos[2] - height) < 0.01
+        assert all(data.sensor(f"{finger}_touch").data[0] > 0.5 for finger in ("index", "middle", "ring", "thumb"))
+    assert np.abs(data.body("cube").xpos[:2] - [0.012, 0.0]).max() < 0.005
