@@ -112,8 +112,7 @@ def forward(m: Model, d: Data):
 
 def step(m: Model, d: Data):
     """Advance simulation."""
-    for _, run in _pipeline.stages(m, d):
-        run()
+    _pipeline.step(m, d)
 
 
 def step1(m: Model, d: Data):

@@ -7,7 +7,7 @@ and returns the same object, JAX returns a new one.
 
 import abc
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
 import mujoco
@@ -18,6 +18,9 @@ from stickslip.state import State
 
 M = TypeVar("M")
 D = TypeVar("D")
+
+Stage = tuple[str, Callable[[], None]]
+"""A part of a step: its name, and what runs it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,3 +142,14 @@ class Physics(abc.ABC, Generic[M, D]):
     @abc.abstractmethod
     def health(self, m: M, d: D) -> Health:
         """Overflow, worlds that are no longer finite, most contacts seen."""
+
+
+class StagedPhysics(Physics[M, D]):
+    """A physics whose step is a sequence of stages that can be run, and timed, one by one."""
+
+    @abc.abstractmethod
+    def stages(self, m: M, d: D) -> list[Stage]:
+        """The step as named stages in order; running them all advances every world once.
+
+        All but the last leave the state alone and may be repeated.
+        """

@@ -22,6 +22,8 @@ __all__ = [
     "energy_pos",
     "energy_vel",
     "factor_solve",
+    "factor_solve_m",
+    "has_implicit_part",
     "integration_matrix",
     "solve",
     "tendon_armature",
@@ -50,7 +52,7 @@ class Factor:
     D: wp.array
 
 
-def _has_implicit_part(m: mjw.Model) -> bool:
+def has_implicit_part(m: mjw.Model) -> bool:
     """Whether the integrator's matrix can differ from M."""
     flags = m.opt.disableflags
     if m.opt.integrator == mjw.IntegratorType.EULER:
@@ -59,10 +61,8 @@ def _has_implicit_part(m: mjw.Model) -> bool:
     return flags & every != every
 
 
-def integration_matrix(m: mjw.Model, d: mjw.Data) -> wp.array | None:
-    """H = M + dt D (Euler: joint damping; implicitfast: all smooth velocity derivatives), or None where H = M."""
-    if not _has_implicit_part(m):
-        return None
+def integration_matrix(m: mjw.Model, d: mjw.Data) -> wp.array:
+    """H = M + dt D (Euler: joint damping; implicitfast: all smooth velocity derivatives, free bodies as in M)."""
     if m.opt.integrator == mjw.IntegratorType.EULER:
         H = wp.clone(d.M)
         deriv = wp.empty((d.nworld, m.nv), dtype=float)
@@ -107,6 +107,11 @@ def factor_solve(m: mjw.Model, d: mjw.Data, H: wp.array, x: wp.array, y: wp.arra
     smooth.factor_solve_i(m, d, H, factor.L, factor.D, x, y)
     _solve_free_bodies(m, d, x, y)
     return factor
+
+
+def factor_solve_m(m: mjw.Model, d: mjw.Data, x: wp.array, y: wp.array) -> None:
+    """Factor M into d.qLD and set x = M^-1 y."""
+    smooth.factor_solve_i(m, d, d.M, d.qLD, d.qLDiagInv, x, y)
 
 
 def solve(m: mjw.Model, d: mjw.Data, factor: Factor, x: wp.array, y: wp.array) -> None:

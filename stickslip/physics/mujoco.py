@@ -7,7 +7,8 @@ from typing import ClassVar, final
 import mujoco
 import mujoco_warp as mjw
 
-from stickslip.physics.stages import Stage, compose
+from stickslip.physics.base import Stage
+from stickslip.physics.stages import compose
 from stickslip.physics.warp import Data, WarpPhysics, unsupported
 
 
@@ -40,6 +41,9 @@ class MuJoCo(WarpPhysics[mjw.Model]):
         if self.anti_creep:
             mjm = _with_anti_creep(mjm)
         return mjw.make_data(mjm, nworld=nworld, nconmax=nconmax, njmax=njmax)
+
+    def advance(self, m: mjw.Model, d: Data) -> None:
+        mjw.step(m, d)
 
     def stages(self, m: mjw.Model, d: Data) -> list[Stage]:
         if m.opt.integrator not in (mjw.IntegratorType.EULER, mjw.IntegratorType.IMPLICITFAST) or (

@@ -1,12 +1,13 @@
 """The stages of a MuJoCo Warp step in their order, with the three that a physics may replace left open."""
 
+import functools
 from collections.abc import Callable
 
 import mujoco_warp as mjw
+import warp as wp
 
 from stickslip.physics import mjwarp_private as private
-
-Stage = tuple[str, Callable[[], None]]
+from stickslip.physics.base import Stage
 
 
 def inertia(m: mjw.Model, d: mjw.Data) -> None:
@@ -82,3 +83,38 @@ def compose(
         ("force sensors", lambda: sense_force(m, d)),
         ("integration", integration),
     ]
+
+
+def run(stages: list[Stage], m: mjw.Model, d: mjw.Data) -> None:
+    """Run the stages of a physics without contact rows; on CUDA collision runs beside what does not need contacts.
+
+    Both branches are short of work for the whole GPU at a few hundred worlds. They meet before "contact".
+    """
+    if not d.qpos.device.is_cuda or _needs_contacts_early(m):
+        for _, stage in stages:
+            stage()
+        return
+    by_name = dict(stages)
+    order = [name for name, _ in stages]
+    join = order.index("contact")
+    main = wp.get_stream(d.qpos.device)
+    side = _side_stream(d.qpos.device.alias)
+    by_name["kinematics"]()
+    with wp.ScopedStream(side):
+        by_name["collision"]()
+    for name in order[:join]:
+        if name not in ("kinematics", "collision"):
+            by_name[name]()
+    main.wait_stream(side)
+    for name in order[join:]:
+        by_name[name]()
+
+
+def _needs_contacts_early(m: mjw.Model) -> bool:
+    """Whether a stage before the contact forces reads contacts: distance sensors, adhesion, callbacks."""
+    return bool(m.nsensorcollision or m.nacttrnbody or m.flg_adhesion or m.callback.control or m.callback.passive)
+
+
+@functools.cache
+def _side_stream(alias: str) -> wp.Stream:
+    return wp.Stream(wp.get_device(alias))

@@ -12,8 +12,7 @@ import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.errors import InputError, Unsupported
-from stickslip.physics.base import Contacts, Health, Physics
-from stickslip.physics.stages import Stage
+from stickslip.physics.base import Contacts, Health, StagedPhysics
 from stickslip.state import State, check_array, check_finite
 
 wp.set_module_options({"enable_backward": False})
@@ -84,14 +83,14 @@ def _reset_counts(
         overflow_out[worldid] = 0
 
 
-class WarpPhysics(Physics[ModelT, Data]):
+class WarpPhysics(StagedPhysics[ModelT, Data]):
     """A physics that steps MuJoCo Warp's data; subclasses give the model, the data's buffers and the stages."""
 
     capturable = True
 
     @abc.abstractmethod
-    def stages(self, m: ModelT, d: Data) -> list[Stage]:
-        """The step as named stages in order; running them all advances every world once."""
+    def advance(self, m: ModelT, d: Data) -> None:
+        """Advance every world by its timestep."""
 
     @abc.abstractmethod
     def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
@@ -115,8 +114,7 @@ class WarpPhysics(Physics[ModelT, Data]):
         return self._reset(d, wp.ones(nworld, dtype=bool))
 
     def step(self, m: ModelT, d: Data) -> Data:
-        for _, run in self.stages(m, d):
-            run()
+        self.advance(m, d)
         wp.launch(_record_peak, dim=d.nworld, inputs=[d.nacon, d.nefc], outputs=[d.peak])
         return d
 

@@ -11,6 +11,24 @@ wp.set_module_options({"enable_backward": False})
 MIN_INVERSE_MASS = wp.constant(1.0e-15)
 """Floor under inverse masses, 1/kg: contacts between bodies that cannot move get a finite, unused force."""
 
+EXACT_FLOOR = wp.constant(1.0e-2)
+"""Least share of the heuristic inverse mass that the exact one may have: it is 0 where a contact cannot give way."""
+
+MAX_GAIN = wp.constant(0.5)
+"""Largest share of its relative velocity that one contact or row may take away in a step."""
+
+
+@wp.func
+def stable_ratio(ratio: float, nfacet: int, k: float, d: float, timestep: float) -> float:
+    """r / (1 - r), cut so that all facets together stay within MAX_GAIN.
+
+    The facets change the normal velocity by -nfacet r/(1-r) (k dt + d) of itself; above 1 they reverse it, and
+    the contact throws bodies away. With MuJoCo's default solimp and the papers' k and d the cut never acts; with a
+    stiff solimp (0.99 0.999: ratio up to 999) it keeps (11) below what (10) calls exact.
+    """
+    gain = float(nfacet) * ratio * (k * timestep + d)
+    return ratio * wp.min(1.0, MAX_GAIN / wp.max(gain, 1.0e-10))
+
 
 @wp.func
 def impedance_force(mass: float, k: float, d: float, timestep: float, u: float, phi: float) -> float:
@@ -137,19 +155,21 @@ def _resolve_contact(
     slip = vec5(linear[1] + surface[0], linear[2] + surface[1], angular[0] + surface[2], angular[1], angular[2])
 
     # M(phi), equation (12): r / (1 - r) over the inverse masses; the exact form divides facet by facet
+    condim = contact_dim_in[conid]
+    nfacet = wp.max(1, 2 * (condim - 1))
     r = impedance(contact_solimp_in[conid], phi)
-    ratio = r / (1.0 - r)
+    ratio = stable_ratio(r / (1.0 - r), nfacet, k, d, timestep)
     invweight_id = worldid % body_invweight0.shape[0]
     inverse = body_invweight0[invweight_id, body1][0] + body_invweight0[invweight_id, body2][0]
 
     # facets in MuJoCo's order: J_n + mu J_i and J_n - mu J_i for each friction direction, equation (7)
-    condim = contact_dim_in[conid]
     mu = contact_friction_in[conid]
     gram = vec11()
+    floor = wp.max(EXACT_FLOOR * inverse, MIN_INVERSE_MASS)
     if exact:
         gram = gram_in[conid]
         inverse = gram[0]
-    mass = ratio / wp.max(inverse, MIN_INVERSE_MASS)
+    mass = ratio / wp.max(inverse, floor)
     facet = vec10()
     normal = float(0.0)
     friction = vec5()
@@ -163,8 +183,8 @@ def _resolve_contact(
             if exact:
                 cross = 2.0 * mu[i] * gram[1 + i]
                 square = mu[i] * mu[i] * gram[6 + i]
-                mass_p = ratio / wp.max(gram[0] + cross + square, MIN_INVERSE_MASS)
-                mass_m = ratio / wp.max(gram[0] - cross + square, MIN_INVERSE_MASS)
+                mass_p = ratio / wp.max(gram[0] + cross + square, floor)
+                mass_m = ratio / wp.max(gram[0] - cross + square, floor)
             u_p = linear[0] + mu[i] * slip[i]
             u_m = linear[0] - mu[i] * slip[i]
             force_p = unilateral(impedance_force(mass_p, k, d, timestep, u_p, phi), smoothing)
@@ -188,7 +208,7 @@ def _resolve_contact(
     if condim == 1:
         efc_type = int(ConstraintType.CONTACT_FRICTIONLESS)
     elif opt_cone == int(ConeType.PYRAMIDAL):
-        nrow = 2 * (condim - 1)
+        nrow = nfacet
         efc_type = int(ConstraintType.CONTACT_PYRAMIDAL)
     else:
         facet[0] = normal

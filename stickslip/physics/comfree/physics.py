@@ -11,7 +11,7 @@ import mujoco_warp as mjw
 
 from stickslip.errors import InputError
 from stickslip.physics.comfree import model, pipeline
-from stickslip.physics.stages import Stage
+from stickslip.physics.base import Stage
 from stickslip.physics.warp import Data, WarpPhysics, unsupported
 
 _INTEGRATORS = (mujoco.mjtIntegrator.mjINT_EULER, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
@@ -57,10 +57,14 @@ class ComFree(WarpPhysics[model.Model]):
             smoothing=self.smoothing or 0.0,
         )
         m.opt.warn_overflow = False  # health() says it, once and with the number to raise
+        m.opt.run_qacc_smooth = False  # nothing here reads it: saves a solve where joints are damped
         return m
 
     def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
         return model.make_data(mjm, nworld, njmax, nconmax=nconmax)
+
+    def advance(self, m: model.Model, d: Data) -> None:
+        pipeline.step(m, d)
 
     def stages(self, m: model.Model, d: Data) -> list[Stage]:
         return pipeline.stages(m, d)

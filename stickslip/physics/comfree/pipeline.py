@@ -10,7 +10,8 @@ from stickslip.physics import mjwarp_private as private
 from stickslip.physics.comfree import exact, kernels
 from stickslip.physics.comfree.model import Model
 from stickslip.physics.mjwarp_private import Factor, vec11
-from stickslip.physics.stages import Stage, compose, inertia
+from stickslip.physics.base import Stage
+from stickslip.physics.stages import compose, inertia, run
 
 
 def check_options(m: Model) -> None:
@@ -53,22 +54,30 @@ def fwd_position(m: Model, d: mjw.Data, factorize: bool = True) -> None:
 
 
 def fwd_acceleration(m: Model, d: mjw.Data, factorize: bool = False) -> None:
-    """qfrc_smooth and qacc_smooth; ComFree always needs the latter, whatever opt.run_qacc_smooth says."""
-    if not m.opt.run_qacc_smooth:
-        m = copy.copy(m)
-        m.opt = copy.copy(m.opt)
-        m.opt.run_qacc_smooth = True
-    mjw.fwd_acceleration(m, d, factorize=factorize)
+    """qfrc_smooth and, unless opt.run_qacc_smooth is off and ComFree can do without it, qacc_smooth."""
+    view = copy.copy(m)
+    view.opt = copy.copy(m.opt)
+    if m.opt.run_qacc_smooth or not _damped(m):
+        view.opt.run_qacc_smooth = True
+        mjw.fwd_acceleration(view, d, factorize=factorize)
+    else:
+        # MuJoCo Warp skips qacc_smooth for its Newton solver from a warm start: give the view these settings
+        view.opt.solver, view.opt.noslip_iterations, view.opt.iterations = mjw.SolverType.NEWTON, 0, 1
+        view.opt.disableflags = m.opt.disableflags & ~mjw.DisableBit.WARMSTART
+        mjw.fwd_acceleration(view, d, factorize=factorize)
+
+
+def _damped(m: Model) -> bool:
+    """Whether the integrator's matrix can differ from M."""
+    explicit = m.comfree.undamped and m.dof_damping is m.comfree.dof_damping
+    return private.has_implicit_part(m) and not (m.opt.integrator == mjw.IntegratorType.EULER and explicit)
 
 
 def predict(m: Model, d: mjw.Data) -> tuple[wp.array, Factor | None]:
     """Acceleration that the integrator would apply without constraints, and the factors it took (None: those of M)."""
-    explicit = m.comfree.undamped and m.dof_damping is m.comfree.dof_damping
-    if m.opt.integrator == mjw.IntegratorType.EULER and explicit:
+    if not _damped(m):
         return d.qacc_smooth, None
     H = private.integration_matrix(m, d)
-    if H is None:
-        return d.qacc_smooth, None
     qacc_free = wp.empty((d.nworld, m.nv), dtype=float)
     return qacc_free, private.factor_solve(m, d, H, qacc_free, d.qfrc_smooth)
 
@@ -182,10 +191,13 @@ def resolve(m: Model, d: mjw.Data, qacc_free: wp.array, factor: Factor | None) -
 
 
 def solve(m: Model, d: mjw.Data) -> Factor | None:
-    """Constraint forces and qacc, in the place of MuJoCo Warp's `solve`; needs qacc_smooth and the factors of M."""
+    """Constraint forces and qacc, in the place of MuJoCo Warp's `solve`."""
     qacc_free, factor = predict(m, d)
     resolve(m, d, qacc_free, factor)
-    mjw.solve_m(m, d, d.qacc, d.efc.Ma)
+    if m.opt.run_qacc_smooth or factor is None:
+        mjw.solve_m(m, d, d.qacc, d.efc.Ma)
+    else:
+        private.factor_solve_m(m, d, d.qacc, d.efc.Ma)
     return factor
 
 
@@ -215,3 +227,8 @@ def stages(m: Model, d: mjw.Data) -> list[Stage]:
         contact=contact,
         integration=lambda: integrate(m, d, made[0]),
     )
+
+
+def step(m: Model, d: mjw.Data) -> None:
+    """Advance every world by its timestep."""
+    run(stages(m, d), m, d)

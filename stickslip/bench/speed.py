@@ -1,0 +1,238 @@
+"""`speed`: time of a step, and where it goes, for every physics in the same run.
+
+Each case steps past its transient, then times replays of the captured step. The stages are then
+captured one by one on the state reached and replayed; their sum exceeds the step a little, since
+each alone has less to overlap with.
+"""
+
+import dataclasses
+import gc
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import warp as wp
+
+from stickslip.bench.experiment import Experiment, Settings, generator
+from stickslip.physics.base import Physics, StagedPhysics
+from stickslip.simulation import Simulation
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One scene at one number of worlds.
+
+    Attributes:
+        scene: name of the scene
+        nworld: number of worlds
+        warmup: steps before the timing starts
+        steps: steps that are timed
+        command: half-width of the random joint commands given every 50 steps, rad; 0 for none
+        trace: whether to record step time against contacts from the start on
+    """
+
+    scene: str
+    nworld: int
+    warmup: int = 300
+    steps: int = 300
+    command: float = 0.0
+    trace: bool = False
+
+
+CUDA_CASES = (
+    Case("scaling", 512, trace=True),
+    Case("scaling", 4096, trace=True),
+    Case("drop-test", 16),
+    Case("drop-test", 256, steps=200),
+    Case("humanoid", 4096),
+    Case("hand", 4096, command=0.5),
+)
+CPU_CASES = (
+    Case("scaling", 1, trace=True),
+    Case("drop-test", 1, steps=100),
+    Case("humanoid", 1),
+    Case("hand", 1, command=0.5),
+)
+QUICK_CASES = (Case("scaling", 2, warmup=20, steps=20, trace=True),)
+CHUNK = 10
+STAGE_REPEATS = 30
+VELOCITY_NOISE = 1e-3
+
+
+def _measure(settings: Settings) -> dict[str, Any]:
+    cases = QUICK_CASES if settings.quick else CUDA_CASES if settings.device.startswith("cuda") else CPU_CASES
+    results = []
+    for case in cases:
+        for name, physics in settings.physics.items():
+            settings.report(f"speed: {case.scene}, {case.nworld} worlds, {name}")
+            figures = _time_case(case, physics, settings)
+            results.append({**dataclasses.asdict(case), "physics": name, **figures})
+            settings.report(f"  {figures['ms_per_step']:.4f} ms a step, {figures['contacts_per_world']:.1f} contacts")
+    return {"cases": results, "ratios": _ratios(results)}
+
+
+def _time_case(case: Case, physics: Physics[Any, Any], settings: Settings) -> dict[str, Any]:
+    device = wp.get_device(settings.device)
+    gc.collect()
+    free = device.free_memory if device.is_cuda else 0
+    sim = Simulation(case.scene, physics, nworld=case.nworld, device=settings.device)
+    started = time.perf_counter()
+    sim.compile()
+    compile_s = time.perf_counter() - started
+
+    random = generator(settings)
+    noise = random.normal(0.0, VELOCITY_NOISE, (case.nworld, sim.mjm.nv))
+    sim.qvel = sim.qvel.numpy() + noise
+    home = sim.ctrl.numpy()
+
+    elapsed, contacts, trace = 0.0, [], []
+    for done in range(0, case.warmup + case.steps, CHUNK):
+        if case.command and done % 50 == 0:
+            sim.ctrl = home + random.uniform(-case.command, case.command, home.shape)
+        wp.synchronize_device(device)
+        started = time.perf_counter()
+        sim.step(CHUNK)
+        wp.synchronize_device(device)
+        chunk = time.perf_counter() - started
+        ncon = int(sim.d.nacon.numpy()[0])
+        if case.trace:
+            trace.append((ncon, chunk / CHUNK * 1e3))
+        if done >= case.warmup:
+            elapsed += chunk
+            contacts.append(ncon)
+    dist = sim.contacts().dist * 1e3
+    depth = -dist[dist < 0]
+    health = sim.health()
+    memory = (free - device.free_memory) if device.is_cuda else _array_bytes(sim.d)
+    ms = elapsed / case.steps * 1e3
+    figures: dict[str, Any] = {
+        "ms_per_step": ms,
+        "world_steps_per_s": case.nworld / ms * 1e3,
+        "contacts_per_world": float(np.mean(contacts)) / case.nworld,
+        "penetration_mm": float(depth.mean()) if depth.size else 0.0,
+        "penetration_max_mm": float(depth.max()) if depth.size else 0.0,
+        "bytes_per_world": memory / case.nworld,
+        "data_bytes_per_world": _array_bytes(sim.d) / case.nworld,
+        "compile_s": compile_s,
+        "problems": health.messages,
+    }
+    if case.trace:
+        figures["trace"] = _fit(trace)
+    if isinstance(physics, StagedPhysics):
+        figures["stages_ms"] = _time_stages(sim, physics)
+        total = sum(figures["stages_ms"].values())
+        figures["contact_share"] = figures["stages_ms"].get("contact", 0.0) / total
+    return figures
+
+
+def _time_stages(sim: Simulation, physics: StagedPhysics[Any, Any]) -> dict[str, float]:
+    """Milliseconds of each stage, captured alone; the state is put back afterwards."""
+    state = sim.state
+    times = {}
+    with wp.ScopedDevice(sim.device):
+        stages = physics.stages(sim.m, sim.d)
+        for _, run in stages:
+            run()
+        sim.state = state
+        for name, run in stages:
+            with wp.ScopedCapture(device=sim.device) as capture:
+                run()
+            wp.capture_launch(capture.graph)
+            wp.synchronize_device(sim.device)
+            started = time.perf_counter()
+            for _ in range(STAGE_REPEATS):
+                wp.capture_launch(capture.graph)
+            wp.synchronize_device(sim.device)
+            times[name] = (time.perf_counter() - started) / STAGE_REPEATS * 1e3
+    sim.state = state
+    return times
+
+
+def _fit(trace: list[tuple[int, float]]) -> dict[str, Any]:
+    """Least-squares line of step time against contacts over all worlds, first chunk left out."""
+    contacts, ms = np.array(trace[1:], dtype=float).T
+    design = np.stack([np.ones_like(contacts), contacts], axis=1)
+    (offset, slope), *_ = np.linalg.lstsq(design, ms, rcond=None)
+    residual = ms - design @ (offset, slope)
+    return {
+        "contacts": contacts.astype(int).tolist(),
+        "ms": ms.tolist(),
+        "offset_ms": float(offset),
+        "ns_per_contact": float(slope * 1e6),
+        "residual_rms_ms": float(np.sqrt(np.mean(residual**2))),
+        "residual_rms_share": float(np.sqrt(np.mean(residual**2)) / ms.mean()),
+    }
+
+
+def _array_bytes(obj: Any) -> int:
+    """Bytes of all Warp arrays in a dataclass, nested ones included."""
+    values = [getattr(obj, f.name, None) for f in dataclasses.fields(obj)]
+    nested = sum(_array_bytes(v) for v in values if dataclasses.is_dataclass(v) and not isinstance(v, type))
+    return nested + sum(v.capacity for v in values if isinstance(v, wp.array))
+
+
+def _ratios(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """How much faster, and how much smaller, each physics is than stock MuJoCo Warp in the same case."""
+    stock = {(r["scene"], r["nworld"]): r for r in results if r["physics"] == "mujoco"}
+    ratios = {}
+    for r in results:
+        base = stock.get((r["scene"], r["nworld"]))
+        if base and r["physics"] != "mujoco":
+            ratios[f"{r['physics']} on {r['scene']}, {r['nworld']} worlds"] = {
+                "speed": base["ms_per_step"] / r["ms_per_step"],
+                "memory": base["bytes_per_world"] / r["bytes_per_world"],
+            }
+    return ratios
+
+
+def _draw(result: dict[str, Any]) -> "matplotlib.figure.Figure":
+    """Bars of the stages, a bar a physics and case, and step time against contacts."""
+    import matplotlib.figure
+
+    cases = result["figures"]["cases"]
+    names = list(dict.fromkeys(stage for c in cases for stage in c.get("stages_ms", {})))
+    groups = list(dict.fromkeys((c["scene"], c["nworld"]) for c in cases))
+    figure = matplotlib.figure.Figure(figsize=(12, 3 + 3.2 * len(groups)), layout="constrained")
+    axes = figure.subplots(len(groups), 2, squeeze=False, width_ratios=(3, 2))
+    colours = matplotlib.colormaps["tab20"].colors  # pyright: ignore[reportAttributeAccessIssue]
+    for (scene, nworld), (bars, line) in zip(groups, axes, strict=True):
+        own = [c for c in cases if (c["scene"], c["nworld"]) == (scene, nworld)]
+        for row, c in enumerate(own):
+            left = 0.0
+            for stage, colour in zip(names, colours, strict=False):
+                width = c.get("stages_ms", {}).get(stage, 0.0)
+                bars.barh(row, width, left=left, color=colour, label=stage if row == 0 else None)
+                left += width
+            bars.plot([c["ms_per_step"]] * 2, [row - 0.45, row + 0.45], color="black", lw=2)
+            bars.text(left, row, f" {c['ms_per_step']:.3g} ms", va="center", fontsize=9)
+        bars.set_yticks(range(len(own)), [c["physics"] for c in own])
+        bars.invert_yaxis()
+        bars.margins(x=0.15)
+        plural = "s" if nworld > 1 else ""
+        bars.set_title(f"{scene}, {nworld} world{plural}: ms of each stage; black: the whole step", fontsize=10)
+        traced = [c for c in own if "trace" in c]
+        line.set_visible(bool(traced))
+        for c in traced:
+            fit = c["trace"]
+            dots = line.plot(fit["contacts"], fit["ms"], ".", ms=4, label=c["physics"])
+            ends = np.array([min(fit["contacts"]), max(fit["contacts"])])
+            line.plot(ends, fit["offset_ms"] + fit["ns_per_contact"] * 1e-6 * ends, color=dots[0].get_color(), lw=1)
+        if traced:
+            line.set_title("step time against contacts of all worlds, ms", fontsize=10)
+            line.set_ylim(bottom=0)
+            line.legend(fontsize=8)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=8)
+    figure.suptitle(f"speed on {result['machine']['device']}")
+    return figure
+
+
+SPEED = Experiment(
+    name="speed",
+    summary="time of a step and of its stages, memory a world, on piles, a walker and a hand",
+    measure=_measure,
+    draw=_draw,
+)
