@@ -47,7 +47,7 @@ def make_data(
     naccdmax: Optional[int] = None,
     nvmax: Optional[int] = None,
 ) -> Data:
-    """Creates a data object on device; contacts take no room in its Jacobian."""
+    """Creates a data object on device; it holds no constraint Jacobian."""
     return _model.make_data(
         mjm,
         nworld,
@@ -73,19 +73,19 @@ def put_data(
     naccdmax: Optional[int] = None,
     nvmax: Optional[int] = None,
 ) -> Data:
-    """Moves data from host to a device; contacts take no room in its Jacobian."""
+    """Moves data from host to a device; it holds no constraint Jacobian."""
     sizes = (nworld, nconmax, nccdmax, njmax, njmax_nnz, naconmax, naccdmax, nvmax)
-    return _model.without_contact_jacobian(mjm, _mjw.put_data(mjm, mjd, *sizes))
+    return _model.without_jacobian(mjm, _mjw.put_data(mjm, mjd, *sizes))
 
 
 def get_data_into(result: _mujoco.MjData, mjm: _mujoco.MjModel, d: Data, world_id: int = 0):
-    """Gets data from a device into an existing mujoco.MjData, contact rows included."""
+    """Gets data from a device into an existing mujoco.MjData; forms the Jacobian rows of that world."""
     _host.get_data_into(result, mjm, d, world_id)
 
 
 def make_constraint(m: Model, d: Data):
-    """Creates the rows of equalities, dry friction and limits; contacts have none."""
-    _pipeline.make_rows(m, d)
+    """Clears the rows: ComFree makes them in `solve`, with their forces and without a Jacobian."""
+    _pipeline.clear_rows(m, d)
 
 
 def fwd_position(m: Model, d: Data, factorize: bool = True):

@@ -47,13 +47,13 @@ CUDA_CASES = (
     Case("scaling", 4096, trace=True),
     Case("drop-test", 16),
     Case("drop-test", 256, steps=200),
-    Case("humanoid", 4096),
+    Case("humanoid", 4096, command=0.5),
     Case("hand", 4096, command=0.5),
 )
 CPU_CASES = (
     Case("scaling", 1, trace=True),
     Case("drop-test", 1, steps=100),
-    Case("humanoid", 1),
+    Case("humanoid", 1, command=0.5),
     Case("hand", 1, command=0.5),
 )
 QUICK_CASES = (Case("scaling", 2, warmup=20, steps=20, trace=True),)
@@ -120,7 +120,7 @@ def _time_case(case: Case, physics: Physics[Any, Any], settings: Settings) -> di
         "problems": health.messages,
     }
     if case.trace:
-        figures["trace"] = _fit(trace)
+        figures["fit"] = _fit(trace)
     if isinstance(physics, StagedPhysics):
         figures["stages_ms"] = _time_stages(sim, physics)
         total = sum(figures["stages_ms"].values())
@@ -213,10 +213,10 @@ def _draw(result: dict[str, Any]) -> "matplotlib.figure.Figure":
         bars.margins(x=0.15)
         plural = "s" if nworld > 1 else ""
         bars.set_title(f"{scene}, {nworld} world{plural}: ms of each stage; black: the whole step", fontsize=10)
-        traced = [c for c in own if "trace" in c]
+        traced = [c for c in own if "fit" in c]
         line.set_visible(bool(traced))
         for c in traced:
-            fit = c["trace"]
+            fit = c["fit"]
             dots = line.plot(fit["contacts"], fit["ms"], ".", ms=4, label=c["physics"])
             ends = np.array([min(fit["contacts"]), max(fit["contacts"])])
             line.plot(ends, fit["offset_ms"] + fit["ns_per_contact"] * 1e-6 * ends, color=dots[0].get_color(), lw=1)

@@ -12,11 +12,12 @@ import dataclasses
 import mujoco_warp as mjw
 import warp as wp
 from mujoco_warp._src import derivative, forward, smooth
-from mujoco_warp._src.types import ConstraintType, ContactType, vec5, vec10, vec11
+from mujoco_warp._src.types import ConstraintType, ContactType, EqType, vec5, vec10, vec11, vec12
 
 __all__ = [
     "ConstraintType",
     "ContactType",
+    "EqType",
     "Factor",
     "advance",
     "energy_pos",
@@ -29,6 +30,7 @@ __all__ = [
     "tendon_armature",
     "vec10",
     "vec11",
+    "vec12",
     "vec5",
 ]
 

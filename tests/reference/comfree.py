@@ -374,7 +374,7 @@ def step(
         weight = sum(float(mjm.body_invweight0[mjm.geom_bodyid[g], 0]) for g in contact.geom)
         facets = facet_matrix(contact)  # (6), (7)
         gain = len(facets) * r / (1.0 - r) * (stiffness * dt + damping)
-        ratio = r / (1.0 - r) * min(1.0, max_gain / gain)
+        ratio = r / (1.0 - r) * (max_gain / gain if gain > max_gain else 1.0)
         for facet in facets:
             m_phi = ratio / softness(facet @ jac6, weight)  # (12) or (10)
             push = positive_part(response(float(facet @ twist), phi, m_phi), smoothing)  # (8)

@@ -303,8 +303,10 @@ def test_exact_impedance(name: str) -> None:
             inertia_free = comfree.step(mjm, mjd, **gains, contacts=[alone]).contact_force[0, 0]
             if result.contact_force[0, 0] > 50.0 * inertia_free:  # Near the floor: no force can help.
                 continue
+            # (10) leaves out the gyroscopic derivative of free bodies, which the implicitfast step has
+            rtol = 1e-3 if mjm.opt.integrator == mujoco.mjtIntegrator.mjINT_IMPLICITFAST else 1e-6
             if result.contact_force[0, 0] > 0.0:
-                np.testing.assert_allclose(jac @ result.qvel, -phi / mjm.opt.timestep, rtol=1e-6, atol=1e-8)
+                np.testing.assert_allclose(jac @ result.qvel, -phi / mjm.opt.timestep, rtol=rtol, atol=1e-8)
             else:
                 assert phi >= 0.0 or jac @ result.v_smooth * mjm.opt.timestep + phi >= 0.0
 

@@ -1,4 +1,4 @@
-"""ComFree's data back into an mujoco.MjData: forms the contact rows, on the host and for one world only."""
+"""ComFree's data back into an mujoco.MjData: forms the Jacobian, on the host and for one world only."""
 
 import copy
 import dataclasses
@@ -7,6 +7,8 @@ import mujoco
 import mujoco_warp as mjw
 import numpy as np
 from numpy.typing import NDArray
+
+from stickslip.physics.mjwarp_private import ConstraintType
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,11 +22,11 @@ class _HostArray:
 
 
 def get_data_into(result: mujoco.MjData, mjm: mujoco.MjModel, d: mjw.Data, world_id: int = 0) -> None:
-    """Copy one world into `result`, as `mujoco_warp.get_data_into`, contact rows and their Jacobian included."""
+    """Copy one world into `result`, as `mujoco_warp.get_data_into`, the constraint Jacobian included."""
     nefc = min(int(d.nefc.numpy()[world_id]), d.njmax)
     J = np.zeros((nefc, mjm.nv))
-    _fill_rows(J, mjm, d, world_id)
-    contact_rows = _fill_contacts(J, mjm, d, world_id)
+    nrow = _fill_rows(J, mjm, d, world_id)
+    _fill_contacts(J, mjm, d, world_id)
 
     view = copy.copy(d)
     view.efc = copy.copy(d.efc)
@@ -39,36 +41,104 @@ def get_data_into(result: mujoco.MjData, mjm: mujoco.MjModel, d: mjw.Data, world
         view.efc.J_colind = of_world(np.tile(np.arange(mjm.nv, dtype=np.int32), max(nefc, 1))[None])
     else:
         view.efc.J = of_world(J)
-    qvel = d.qvel.numpy()[world_id]
-    for name, contact_value in (("vel", J[contact_rows] @ qvel), ("aref", 0.0), ("frictionloss", 0.0)):
-        values = np.array(getattr(d.efc, name).numpy()[world_id])
-        values[contact_rows] = contact_value
-        setattr(view.efc, name, of_world(values))
+    frictionloss = np.array(d.efc.frictionloss.numpy()[world_id])
+    frictionloss[nrow:] = 0.0
+    vel = np.zeros(d.njmax)
+    vel[:nefc] = J @ d.qvel.numpy()[world_id]
+    view.efc.vel, view.efc.frictionloss = of_world(vel), of_world(frictionloss)
+    view.efc.aref = of_world(np.zeros(d.njmax))  # ComFree has no reference acceleration
     mjw.get_data_into(result, mjm, view, world_id)
 
 
-def _fill_rows(J: NDArray, mjm: mujoco.MjModel, d: mjw.Data, world: int) -> None:
-    """Rows of equalities, dry friction and limits, which the device has."""
+def _fill_rows(J: NDArray, mjm: mujoco.MjModel, d: mjw.Data, world: int) -> int:
+    """Rows of equalities, dry friction and limits from their kind and id; returns their number."""
     nrow = min(sum(int(count.numpy()[world]) for count in (d.ne, d.nf, d.nl)), len(J))
-    if not d.efc.J_rownnz.shape[1]:
-        J[:nrow] = d.efc.J.numpy()[world, :nrow, : mjm.nv]
-        return
-    nnz, adr = d.efc.J_rownnz.numpy()[world], d.efc.J_rowadr.numpy()[world]
-    values, columns = d.efc.J.numpy()[world, 0], d.efc.J_colind.numpy()[world, 0]
-    for row in range(nrow):
-        entries = slice(adr[row], adr[row] + nnz[row])
-        J[row, columns[entries]] = values[entries]
+    kinds, ids = d.efc.type.numpy()[world], d.efc.id.numpy()[world]
+    qpos, length = d.qpos.numpy()[world], d.ten_length.numpy()[world]
+    tendons = np.zeros((mjm.ntendon, mjm.nv))
+    for tendon in range(mjm.ntendon):
+        entries = slice(mjm.ten_J_rowadr[tendon], mjm.ten_J_rowadr[tendon] + mjm.ten_J_rownnz[tendon])
+        tendons[tendon, mjm.ten_J_colind[entries]] = d.ten_J.numpy()[world, entries]
+    row = 0
+    while row < nrow:
+        kind, index = ConstraintType(kinds[row]), ids[row]
+        if kind == ConstraintType.EQUALITY:
+            block = _equality_rows(mjm, d, world, index, tendons)
+        elif kind == ConstraintType.FRICTION_DOF:
+            block = np.eye(1, mjm.nv, index)
+        elif kind == ConstraintType.FRICTION_TENDON:
+            block = tendons[index : index + 1]
+        elif kind == ConstraintType.LIMIT_TENDON:
+            block = _towards(length[index], mjm.tendon_range[index]) * tendons[index : index + 1]
+        elif mjm.jnt_type[index] == mujoco.mjtJoint.mjJNT_BALL:
+            axis_angle = np.zeros(3)
+            quat = qpos[mjm.jnt_qposadr[index] : mjm.jnt_qposadr[index] + 4].astype(float)
+            mujoco.mju_quat2Vel(axis_angle, quat / np.linalg.norm(quat), 1.0)
+            block = np.zeros((1, mjm.nv))
+            dof = mjm.jnt_dofadr[index]
+            block[0, dof : dof + 3] = -axis_angle / np.linalg.norm(axis_angle)
+        else:
+            sign = _towards(qpos[mjm.jnt_qposadr[index]], mjm.jnt_range[index])
+            block = sign * np.eye(1, mjm.nv, mjm.jnt_dofadr[index])
+        count = min(len(block), nrow - row)
+        J[row : row + count] = block[:count]
+        row += len(block)
+    return nrow
 
 
-def _fill_contacts(J: NDArray, mjm: mujoco.MjModel, d: mjw.Data, world: int) -> NDArray[np.integer]:
-    """Facet rows of the contacts, equation (7); returns their indices."""
+def _towards(value: float, bounds: NDArray) -> float:
+    """+1 at the lower bound, -1 at the upper one: the direction in which a limit pushes."""
+    return 1.0 if value - bounds[0] < bounds[1] - value else -1.0
+
+
+def _equality_rows(mjm: mujoco.MjModel, d: mjw.Data, world: int, eq: int, tendons: NDArray) -> NDArray:
+    """Jacobian of one equality constraint: 3 rows (connect), 6 (weld) or 1."""
+    kind, data = mjm.eq_type[eq], mjm.eq_data[eq]
+    obj1, obj2 = mjm.eq_obj1id[eq], mjm.eq_obj2id[eq]
+    if kind in (mujoco.mjtEq.mjEQ_JOINT, mujoco.mjtEq.mjEQ_TENDON):
+        if kind == mujoco.mjtEq.mjEQ_JOINT:
+            value, rest = d.qpos.numpy()[world][mjm.jnt_qposadr], mjm.qpos0[mjm.jnt_qposadr]
+            jac = np.eye(mjm.nv)[mjm.jnt_dofadr]
+        else:
+            value, rest, jac = d.ten_length.numpy()[world], mjm.tendon_length0, tendons
+        if obj2 < 0:
+            return jac[obj1 : obj1 + 1]
+        slope = np.polynomial.Polynomial(data[:5]).deriv()(value[obj2] - rest[obj2])
+        return (jac[obj1] - slope * jac[obj2])[None]
+
+    xpos, xquat, xmat = (getattr(d, name).numpy()[world] for name in ("xpos", "xquat", "xmat"))
+    cdof, com = d.cdof.numpy()[world], d.subtree_com.numpy()[world]
+    is_weld = kind == mujoco.mjtEq.mjEQ_WELD
+    if mjm.eq_objtype[eq] == mujoco.mjtObj.mjOBJ_SITE:
+        bodies, points = mjm.site_bodyid[[obj1, obj2]], d.site_xpos.numpy()[world, [obj1, obj2]]
+        local = mjm.site_quat[[obj1, obj2]]
+    else:
+        bodies, anchors = (obj1, obj2), (data[3:6], data[:3]) if is_weld else (data[:3], data[3:6])
+        points = [xpos[b] + xmat[b] @ a for b, a in zip(bodies, anchors, strict=True)]
+        local = (data[6:10], np.array([1.0, 0.0, 0.0, 0.0]))
+    jac = _body_jacobian(mjm, cdof, com, bodies[0], points[0]) - _body_jacobian(mjm, cdof, com, bodies[1], points[1])
+    if not is_weld:
+        return jac[:3]
+    quat1, quat2 = (_mul_quat(xquat[b], q) for b, q in zip(bodies, local, strict=True))
+    conj2 = quat2 * (1.0, -1.0, -1.0, -1.0)
+    turn = [_mul_quat(_mul_quat(conj2, np.concatenate([[0.0], axis])), quat1)[1:] for axis in np.eye(3)]
+    return np.vstack([jac[:3], 0.5 * data[10] * np.stack(turn, axis=1) @ jac[3:]])
+
+
+def _mul_quat(a: NDArray, b: NDArray) -> NDArray:
+    out = np.zeros(4)
+    mujoco.mju_mulQuat(out, np.asarray(a, dtype=float), np.asarray(b, dtype=float))
+    return out
+
+
+def _fill_contacts(J: NDArray, mjm: mujoco.MjModel, d: mjw.Data, world: int) -> None:
+    """Facet rows of the contacts, equation (7)."""
     ncon = min(int(d.nacon.numpy()[0]), d.naconmax)
     contact = {
         name: getattr(d.contact, name).numpy()[:ncon]
         for name in ("worldid", "efc_address", "dim", "geom", "pos", "frame", "friction")
     }
     cdof, com = d.cdof.numpy()[world], d.subtree_com.numpy()[world]
-    filled = []
     for i in np.flatnonzero((contact["worldid"] == world) & (contact["efc_address"][:, 0] >= 0)):
         body1, body2 = mjm.geom_bodyid[contact["geom"][i]]
         pos, frame, dim = contact["pos"][i], contact["frame"][i], int(contact["dim"][i])
@@ -83,8 +153,6 @@ def _fill_contacts(J: NDArray, mjm: mujoco.MjModel, d: mjw.Data, world: int) -> 
             friction = contact["friction"][i][: dim - 1, None] * directions[1:dim]
             J[rows[0::2]] = directions[0] + friction
             J[rows[1::2]] = directions[0] - friction
-        filled.append(rows)
-    return np.concatenate(filled) if filled else np.zeros(0, dtype=int)
 
 
 def _body_jacobian(mjm: mujoco.MjModel, cdof: NDArray, com: NDArray, body: int, pos: NDArray) -> NDArray:

@@ -1,4 +1,4 @@
-"""ComFree's kernels: body twists, contacts, gathering of wrenches, and the rows of other constraints."""
+"""ComFree's kernels for contacts: body twists, closed-form facet forces, gathering of wrenches."""
 
 import warp as wp
 from mujoco_warp import ConeType
@@ -56,21 +56,24 @@ def _predict_body_twist(
     # Data in:
     qvel_in: wp.array2d[float],
     cdof_in: wp.array2d[wp.spatial_vector],
-    ne_in: wp.array[int],
-    nf_in: wp.array[int],
-    nl_in: wp.array[int],
     # In:
     qacc_free_in: wp.array2d[float],
     # Data out:
+    ne_out: wp.array[int],
+    nf_out: wp.array[int],
+    nl_out: wp.array[int],
     nefc_out: wp.array[int],
     # Out:
     twist_out: wp.array2d[wp.spatial_vector],
     wrench_out: wp.array2d[wp.spatial_vector],
 ):
-    """Twist of every body for v_s = v + dt H^-1 (tau - c), equation (2); clears wrenches and contact rows."""
+    """Twist of every body for v_s = v + dt H^-1 (tau - c), equation (2); clears the wrenches and all rows."""
     worldid, bodyid = wp.tid()
     if bodyid == 0:
-        nefc_out[worldid] = ne_in[worldid] + nf_in[worldid] + nl_in[worldid]
+        ne_out[worldid] = 0
+        nf_out[worldid] = 0
+        nl_out[worldid] = 0
+        nefc_out[worldid] = 0
     timestep = opt_timestep[worldid % opt_timestep.shape[0]]
     twist_out[worldid, bodyid] = body_twist(
         body_weldid, body_dofnum, body_dofadr, dof_parentid, cdof_in, qvel_in, qacc_free_in, timestep, worldid, bodyid
@@ -240,95 +243,17 @@ def _gather_wrench(
     qfrc_smooth_in: wp.array2d[float],
     # In:
     wrench_in: wp.array2d[wp.spatial_vector],
+    qfrc_row_in: wp.array2d[float],
     # Data out:
     qfrc_constraint_out: wp.array2d[float],
     efc_Ma_out: wp.array2d[float],
 ):
-    """Generalized contact force of a dof: its motion times the wrenches on all bodies it moves."""
+    """Constraint force of a dof: its motion times the wrenches on all bodies it moves, and what acts on it alone."""
     worldid, dofid = wp.tid()
     bodyid = dof_bodyid[dofid]
     wrench = wp.spatial_vector()
     for i in range(body_subtreenum[bodyid]):
         wrench += wrench_in[worldid, bodyid + i]
-    qfrc = wp.dot(cdof_in[worldid, dofid], wrench)
+    qfrc = wp.dot(cdof_in[worldid, dofid], wrench) + qfrc_row_in[worldid, dofid]
     qfrc_constraint_out[worldid, dofid] = qfrc
     efc_Ma_out[worldid, dofid] = qfrc_smooth_in[worldid, dofid] + qfrc
-
-
-@wp.kernel
-def _resolve_row(
-    # Model:
-    nv: int,
-    is_sparse: bool,
-    opt_timestep: wp.array[float],
-    stiffness: wp.array[float],
-    damping: wp.array[float],
-    smoothing: float,
-    # Data in:
-    qvel_in: wp.array2d[float],
-    ne_in: wp.array[int],
-    nf_in: wp.array[int],
-    nl_in: wp.array[int],
-    efc_J_rownnz_in: wp.array2d[int],
-    efc_J_rowadr_in: wp.array2d[int],
-    efc_J_colind_in: wp.array3d[int],
-    efc_J_in: wp.array3d[float],
-    efc_pos_in: wp.array2d[float],
-    efc_margin_in: wp.array2d[float],
-    efc_D_in: wp.array2d[float],
-    efc_frictionloss_in: wp.array2d[float],
-    # In:
-    nrow: int,
-    qacc_free_in: wp.array2d[float],
-    # Data out:
-    efc_force_out: wp.array2d[float],
-    qfrc_constraint_out: wp.array2d[float],
-    efc_Ma_out: wp.array2d[float],
-):
-    """Equalities, dry friction and limits: the impedance of (8) on their rows, each with its own clamp."""
-    worldid, row = wp.tid()
-    ne = ne_in[worldid]
-    nf = nf_in[worldid]
-    if row >= wp.min(ne + nf + nl_in[worldid], nrow):
-        return
-    timestep = opt_timestep[worldid % opt_timestep.shape[0]]
-    k = stiffness[worldid % stiffness.shape[0]]
-    d = damping[worldid % damping.shape[0]]
-
-    nnz = nv
-    adr = int(0)
-    if is_sparse:
-        nnz = efc_J_rownnz_in[worldid, row]
-        adr = efc_J_rowadr_in[worldid, row]
-    u = float(0.0)
-    for i in range(nnz):
-        if is_sparse:
-            dofid = efc_J_colind_in[worldid, 0, adr + i]
-            u += efc_J_in[worldid, 0, adr + i] * (qvel_in[worldid, dofid] + timestep * qacc_free_in[worldid, dofid])
-        else:
-            u += efc_J_in[worldid, row, i] * (qvel_in[worldid, i] + timestep * qacc_free_in[worldid, i])
-
-    phi = efc_pos_in[worldid, row] - efc_margin_in[worldid, row]
-    is_friction = row >= ne and row < ne + nf
-    if is_friction:
-        phi = 0.0
-    mass = efc_D_in[worldid, row]  # r / ((1 - r) diagApprox), which is M(phi)
-    force = impedance_force(mass, k, d, timestep, u, phi)
-    if is_friction:
-        limit = efc_frictionloss_in[worldid, row]
-        force = wp.clamp(force, -limit, limit)
-    elif row >= ne + nf:
-        force = unilateral(force, smoothing)
-
-    efc_force_out[worldid, row] = force
-    for i in range(nnz):
-        dofid = i
-        qfrc = float(0.0)
-        if is_sparse:
-            dofid = efc_J_colind_in[worldid, 0, adr + i]
-            qfrc = efc_J_in[worldid, 0, adr + i] * force
-        else:
-            qfrc = efc_J_in[worldid, row, i] * force
-        if qfrc != 0.0:
-            wp.atomic_add(qfrc_constraint_out, worldid, dofid, qfrc)
-            wp.atomic_add(efc_Ma_out, worldid, dofid, qfrc)

@@ -1,4 +1,4 @@
-"""ComFree's model: MuJoCo Warp's model with ComFree's parameters, and data without contact rows."""
+"""ComFree's model: MuJoCo Warp's model with ComFree's parameters, and data without a Jacobian."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -23,7 +23,6 @@ class Parameters:
         damping: d_user, one value or one a world            (*,)
         smoothing: sharpness of the softplus, 1/N; 0 for the hard max(0, .)
         exact: whether contacts use the exact diagonal (10)
-        nrow: most rows that equalities, dry friction and limits can have in a world
         dof_damping: the damping that `undamped` speaks of
         undamped: whether no joint had damping when the model was made, so that H = M under Euler
         body_subtreenum: bodies in the subtree of each body, itself included     (nbody,)
@@ -35,7 +34,6 @@ class Parameters:
     damping: wp.array
     smoothing: float
     exact: bool
-    nrow: int
     dof_damping: wp.array
     undamped: bool
     body_subtreenum: wp.array
@@ -69,16 +67,6 @@ def impedance_values(name: str, value: float | Iterable[float]) -> tuple[float, 
     return tuple(float(v) for v in array)
 
 
-def row_capacity(mjm: mujoco.MjModel) -> int:
-    """Most rows that equalities, dry friction and limits of a model can have; at least 1."""
-    eq_rows = {mujoco.mjtEq.mjEQ_CONNECT: 3, mujoco.mjtEq.mjEQ_WELD: 6}
-    nrow = sum(eq_rows.get(mujoco.mjtEq(t), 1) for t in mjm.eq_type)
-    nrow += mjm.nv if (mjm.dof_frictionloss > 0).any() else 0
-    nrow += int((mjm.tendon_frictionloss > 0).sum())
-    nrow += 2 * int(mjm.jnt_limited.sum()) + 2 * int(mjm.tendon_limited.sum())
-    return max(nrow, 1)
-
-
 def put_model(
     mjm: mujoco.MjModel,
     batch_sizes: dict[str, int] | None = None,
@@ -108,7 +96,6 @@ def put_model(
         damping=wp.array(d, dtype=float),
         smoothing=smoothing,
         exact=exact,
-        nrow=row_capacity(mjm),
         dof_damping=base.dof_damping,
         undamped=_undamped(mjm),
         body_subtreenum=wp.array(subtreenum, dtype=int),
@@ -123,9 +110,9 @@ def _undamped(mjm: mujoco.MjModel) -> bool:
     return not any(np.any(values) for values in damping)
 
 
-def without_contact_jacobian(mjm: mujoco.MjModel, d: mjw.Data) -> mjw.Data:
-    """Give a Data's Jacobian room for the rows of `row_capacity` alone: contacts have none."""
-    small = mjw.make_data(mjm, nworld=1, nconmax=0, njmax=min(row_capacity(mjm), max(d.njmax, 1)))
+def without_jacobian(mjm: mujoco.MjModel, d: mjw.Data) -> mjw.Data:
+    """Take the constraint Jacobian out of a Data: ComFree forms none."""
+    small = mjw.make_data(mjm, nworld=1, nconmax=0, njmax=1)
     for name in ("J", "J_colind"):
         like = getattr(small.efc, name)
         setattr(d.efc, name, wp.zeros((d.nworld, *like.shape[1:]), dtype=like.dtype))
@@ -134,9 +121,9 @@ def without_contact_jacobian(mjm: mujoco.MjModel, d: mjw.Data) -> mjw.Data:
 
 
 def make_data(mjm: mujoco.MjModel, nworld: int = 1, njmax: int | None = None, **sizes: int | None) -> mjw.Data:
-    """MuJoCo Warp's data on the current device; `njmax` counts contact rows too, whose forces are stored."""
+    """MuJoCo Warp's data on the current device, without a Jacobian; `njmax` rows hold kinds, residuals and forces."""
     probe = mjw.make_data(mjm, nworld=1, nconmax=0, njmax=njmax, nvmax=sizes.get("nvmax"))
-    d = mjw.make_data(mjm, nworld=nworld, njmax=min(row_capacity(mjm), max(probe.njmax, 1)), **sizes)
+    d = mjw.make_data(mjm, nworld=nworld, njmax=1, **{**sizes, "njmax_nnz": None})
     for field in dataclasses.fields(mjw.Constraint):
         like = getattr(probe.efc, field.name)
         if field.name not in ("J", "J_colind") and like.ndim == 2:

@@ -7,7 +7,7 @@ import warp as wp
 
 from stickslip.errors import Unsupported
 from stickslip.physics import mjwarp_private as private
-from stickslip.physics.comfree import exact, kernels
+from stickslip.physics.comfree import constraints, exact, kernels
 from stickslip.physics.comfree.model import Model
 from stickslip.physics.mjwarp_private import Factor, vec11
 from stickslip.physics.base import Stage
@@ -27,29 +27,21 @@ def check_options(m: Model) -> None:
         raise Unsupported("comfree does not support: " + "; ".join(wrong))
 
 
-def make_rows(m: Model, d: mjw.Data) -> None:
-    """Rows of equalities, dry friction and limits; none for contacts."""
-    rows_m = copy.copy(m)
-    rows_m.opt = copy.copy(m.opt)
-    rows_m.opt.disableflags = m.opt.disableflags | mjw.DisableBit.CONTACT
-    rows_d = copy.copy(d)
-    rows_d.njmax = _row_limit(m, d)
-    mjw.make_constraint(rows_m, rows_d)
-
-
-def _row_limit(m: Model, d: mjw.Data) -> int:
-    return min(m.comfree.nrow, d.njmax)
+def clear_rows(m: Model, d: mjw.Data) -> None:
+    """In the place of MuJoCo Warp's `make_constraint`: rows come into being in `resolve`, with their forces."""
+    for count in (d.ne, d.nf, d.nl, d.nefc):
+        count.zero_()
 
 
 def fwd_position(m: Model, d: mjw.Data, factorize: bool = True) -> None:
-    """Position-dependent computations, as MuJoCo Warp's `fwd_position` without contact rows."""
+    """Position-dependent computations, as MuJoCo Warp's `fwd_position` without constraint rows."""
     mjw.fwd_kinematics(m, d)
     inertia(m, d)
     if factorize:
         mjw.factor_m(m, d)
     if m.opt.run_collision_detection:
         mjw.collision(m, d)
-    make_rows(m, d)
+    clear_rows(m, d)
     mjw.transmission(m, d)
 
 
@@ -83,14 +75,16 @@ def predict(m: Model, d: mjw.Data) -> tuple[wp.array, Factor | None]:
 
 
 def resolve(m: Model, d: mjw.Data, qacc_free: wp.array, factor: Factor | None) -> None:
-    """Contact and row forces in closed form: writes qfrc_constraint, efc.Ma, efc.force and contact.efc_address."""
-    p = m.comfree
-    if m.opt.disableflags & mjw.DisableBit.CONSTRAINT or m.nv == 0:
+    """All constraint forces in closed form: writes qfrc_constraint, efc.Ma, efc.force and contact.efc_address."""
+    flags = m.opt.disableflags
+    if flags & mjw.DisableBit.CONSTRAINT or m.nv == 0:
+        clear_rows(m, d)
         d.qfrc_constraint.zero_()
         wp.copy(d.efc.Ma, d.qfrc_smooth)
         return
     twist = wp.empty((d.nworld, m.nbody), dtype=wp.spatial_vector)
     wrench = wp.empty((d.nworld, m.nbody), dtype=wp.spatial_vector)
+    qfrc_row = wp.zeros((d.nworld, m.nv), dtype=float)
     wp.launch(
         kernels._predict_body_twist,
         dim=(d.nworld, m.nbody),
@@ -102,13 +96,177 @@ def resolve(m: Model, d: mjw.Data, qacc_free: wp.array, factor: Factor | None) -
             m.dof_parentid,
             d.qvel,
             d.cdof,
-            d.ne,
-            d.nf,
-            d.nl,
             qacc_free,
         ],
-        outputs=[d.nefc, twist, wrench],
+        outputs=[d.ne, d.nf, d.nl, d.nefc, twist, wrench],
     )
+    rows = _rows(d)
+    gains = _gains(m)
+    tendons = _tendons(m, d)
+    if not flags & mjw.DisableBit.EQUALITY:
+        _resolve_equalities(m, d, gains, tendons, rows, qacc_free, twist, wrench, qfrc_row)
+    if not flags & mjw.DisableBit.FRICTIONLOSS:
+        wp.launch(
+            constraints._resolve_friction,
+            dim=(d.nworld, m.nv + m.ntendon),
+            inputs=[
+                m.nv,
+                gains,
+                tendons,
+                m.dof_solimp,
+                m.dof_frictionloss,
+                m.dof_invweight0,
+                m.tendon_solimp_fri,
+                m.tendon_frictionloss,
+                d.qvel,
+                qacc_free,
+            ],
+            outputs=[rows, d.nf, qfrc_row],
+        )
+    if not flags & mjw.DisableBit.LIMIT:
+        _resolve_limits(m, d, gains, tendons, rows, qacc_free, qfrc_row)
+    if not flags & mjw.DisableBit.CONTACT:
+        _resolve_contacts(m, d, factor, twist, wrench)
+    wp.launch(
+        kernels._gather_wrench,
+        dim=(d.nworld, m.nv),
+        inputs=[m.dof_bodyid, m.comfree.body_subtreenum, d.cdof, d.qfrc_smooth, wrench, qfrc_row],
+        outputs=[d.qfrc_constraint, d.efc.Ma],
+    )
+
+
+def _rows(d: mjw.Data) -> constraints.Rows:
+    rows = constraints.Rows()
+    rows.njmax, rows.nefc = d.njmax, d.nefc
+    for name in ("type", "id", "pos", "margin", "D", "frictionloss", "force"):
+        setattr(rows, name, getattr(d.efc, name))
+    return rows
+
+
+def _gains(m: Model) -> constraints.Gains:
+    gains = constraints.Gains()
+    gains.timestep = m.opt.timestep
+    gains.stiffness, gains.damping, gains.smoothing = m.comfree.stiffness, m.comfree.damping, m.comfree.smoothing
+    return gains
+
+
+def _tendons(m: Model, d: mjw.Data) -> constraints.Tendons:
+    tendons = constraints.Tendons()
+    tendons.J_rownnz, tendons.J_rowadr, tendons.J_colind = m.ten_J_rownnz, m.ten_J_rowadr, m.ten_J_colind
+    tendons.invweight0, tendons.J, tendons.length = m.tendon_invweight0, d.ten_J, d.ten_length
+    return tendons
+
+
+def _resolve_equalities(m, d, gains, tendons, rows, qacc_free, twist, wrench, qfrc_row) -> None:
+    for adr in (m.eq_connect_adr, m.eq_wld_adr):  # MuJoCo Warp counts on connects standing before welds
+        wp.launch(
+            constraints._resolve_body_equality,
+            dim=(d.nworld, adr.size),
+            inputs=[
+                gains,
+                m.body_rootid,
+                m.body_weldid,
+                m.body_invweight0,
+                m.site_bodyid,
+                m.site_quat,
+                m.eq_type,
+                m.eq_obj1id,
+                m.eq_obj2id,
+                m.eq_objtype,
+                m.eq_solimp,
+                m.eq_data,
+                adr,
+                d.eq_active,
+                d.xpos,
+                d.xquat,
+                d.xmat,
+                d.site_xpos,
+                d.subtree_com,
+                twist,
+            ],
+            outputs=[rows, d.ne, wrench],
+        )
+    wp.launch(
+        constraints._resolve_joint_equality,
+        dim=(d.nworld, m.eq_jnt_adr.size),
+        inputs=[
+            gains,
+            m.qpos0,
+            m.jnt_qposadr,
+            m.jnt_dofadr,
+            m.dof_invweight0,
+            m.eq_obj1id,
+            m.eq_obj2id,
+            m.eq_solimp,
+            m.eq_data,
+            m.eq_jnt_adr,
+            d.qpos,
+            d.qvel,
+            d.eq_active,
+            qacc_free,
+        ],
+        outputs=[rows, d.ne, qfrc_row],
+    )
+    wp.launch(
+        constraints._resolve_tendon_equality,
+        dim=(d.nworld, m.eq_ten_adr.size),
+        inputs=[
+            gains,
+            tendons,
+            m.tendon_length0,
+            m.eq_obj1id,
+            m.eq_obj2id,
+            m.eq_solimp,
+            m.eq_data,
+            m.eq_ten_adr,
+            d.qvel,
+            d.eq_active,
+            qacc_free,
+        ],
+        outputs=[rows, d.ne, qfrc_row],
+    )
+
+
+def _resolve_limits(m, d, gains, tendons, rows, qacc_free, qfrc_row) -> None:
+    for adr in (m.jnt_limited_ball_adr, m.jnt_limited_slide_hinge_adr):
+        wp.launch(
+            constraints._resolve_joint_limit,
+            dim=(d.nworld, adr.size),
+            inputs=[
+                gains,
+                m.jnt_type,
+                m.jnt_qposadr,
+                m.jnt_dofadr,
+                m.jnt_solimp,
+                m.jnt_range,
+                m.jnt_margin,
+                m.dof_invweight0,
+                adr,
+                d.qpos,
+                d.qvel,
+                qacc_free,
+            ],
+            outputs=[rows, d.nl, qfrc_row],
+        )
+    wp.launch(
+        constraints._resolve_tendon_limit,
+        dim=(d.nworld, m.tendon_limited_adr.size),
+        inputs=[
+            gains,
+            tendons,
+            m.tendon_solimp_lim,
+            m.tendon_range,
+            m.tendon_margin,
+            m.tendon_limited_adr,
+            d.qvel,
+            qacc_free,
+        ],
+        outputs=[rows, d.nl, qfrc_row],
+    )
+
+
+def _resolve_contacts(m: Model, d: mjw.Data, factor: Factor | None, twist: wp.array, wrench: wp.array) -> None:
+    p = m.comfree
     gram = exact.contact_gram(m, d, factor.H if factor else d.M) if p.exact else wp.empty(0, dtype=vec11)
     wp.launch(
         kernels._resolve_contact,
@@ -155,39 +313,6 @@ def resolve(m: Model, d: mjw.Data, qacc_free: wp.array, factor: Factor | None) -
             wrench,
         ],
     )
-    wp.launch(
-        kernels._gather_wrench,
-        dim=(d.nworld, m.nv),
-        inputs=[m.dof_bodyid, p.body_subtreenum, d.cdof, d.qfrc_smooth, wrench],
-        outputs=[d.qfrc_constraint, d.efc.Ma],
-    )
-    wp.launch(
-        kernels._resolve_row,
-        dim=(d.nworld, _row_limit(m, d)),
-        inputs=[
-            m.nv,
-            m.is_sparse,
-            m.opt.timestep,
-            p.stiffness,
-            p.damping,
-            p.smoothing,
-            d.qvel,
-            d.ne,
-            d.nf,
-            d.nl,
-            d.efc.J_rownnz,
-            d.efc.J_rowadr,
-            d.efc.J_colind,
-            d.efc.J,
-            d.efc.pos,
-            d.efc.margin,
-            d.efc.D,
-            d.efc.frictionloss,
-            _row_limit(m, d),
-            qacc_free,
-        ],
-        outputs=[d.efc.force, d.qfrc_constraint, d.efc.Ma],
-    )
 
 
 def solve(m: Model, d: mjw.Data) -> Factor | None:
@@ -222,7 +347,7 @@ def stages(m: Model, d: mjw.Data) -> list[Stage]:
     return compose(
         m,
         d,
-        rows=lambda: make_rows(m, d),
+        rows=lambda: None,
         acceleration=lambda: fwd_acceleration(m, d, factorize=True),
         contact=contact,
         integration=lambda: integrate(m, d, made[0]),

@@ -1,0 +1,50 @@
+# make demo   install, then drop a pile of primitives with every contact physics there is
+# make test   everything that has to pass: lint, types, import directions, tests
+# make bench  every benchmark, into benchmarks/results
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+# The first Python that is new enough and can make a virtual environment.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
+	$$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+PYTEST_ARGS ?= -n 2 --dist loadfile
+OUT ?= benchmarks/results
+
+.PHONY: help venv demo test lint bench
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^# make/make/p' Makefile
+
+venv: $(VENV)/.stamp-dev
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "error: no Python >= 3.11 with the venv module found; install one, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# Two stamps, so that the demo does not wait for the development tools.
+$(VENV)/.stamp-core: pyproject.toml | $(BIN)/python
+	@echo "Installing stickslip and what it needs into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.stamp-dev: pyproject.toml | $(BIN)/python
+	@echo "Installing stickslip, what it needs and the development tools into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $(VENV)/.stamp-core $@
+
+demo: $(VENV)/.stamp-core
+	$(BIN)/python -m stickslip demo
+
+lint: venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: $(VENV)/.stamp-core
+	for name in $$($(BIN)/python -m stickslip bench list --names); do \
+		$(BIN)/python -m stickslip bench run $$name --out $(OUT) || exit 1; done

@@ -1,0 +1,8 @@
+"""`python -m stickslip`: the command line."""
+
+import sys
+
+from stickslip.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""The command `stickslip`: run | scenes | bench | demo.
+
+Each command is a dataclass of its options with a `__call__`; what is slow to import is imported there.
+"""
+
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from stickslip import __version__
+from stickslip.errors import StickslipError
+
+OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+"""Exit statuses: all went well; the simulation cannot be trusted; the input was wrong; Ctrl-C."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Step a scene and say what happened; with --out, also write the trajectory, a picture and a summary."""
+
+    scene: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SCENE")]
+    """A built-in scene (see `stickslip scenes`), an MJCF file, or menagerie:NAME."""
+    physics: str = "comfree"
+    """Contact physics."""
+    nworld: int = 1
+    """Number of worlds that step at once."""
+    steps: int = 1000
+    """Number of steps."""
+    device: str | None = None
+    """Where to run, such as cpu or cuda:0; the first GPU if there is one, unless given."""
+    timestep: float | None = None
+    """Length of a step in seconds; the scene's own unless given."""
+    stiffness: float | None = None
+    """Contact stiffness, for a physics that has one."""
+    damping: float | None = None
+    """Contact damping, for a physics that has one."""
+    out: Path | None = None
+    """Folder for trajectory.npz, final.png and summary.json."""
+
+    def __call__(self, console: Console) -> int:
+        _hush()
+        from stickslip import run
+
+        physics = run.make_physics(self.physics, stiffness=self.stiffness, damping=self.damping)
+        healthy = run.run(
+            self.scene,
+            physics,
+            nworld=self.nworld,
+            steps=self.steps,
+            device=self.device,
+            timestep=self.timestep,
+            out=self.out,
+            console=console,
+        )
+        return OK if healthy else FAILED
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """List the built-in scenes."""
+
+    def __call__(self, console: Console) -> int:
+        from stickslip.scenes import CATALOGUE
+
+        table = Table("scene", "what it holds", "parameters", box=None, pad_edge=False)
+        for scene in CATALOGUE.values():
+            parameters = ", ".join(f"{p.name}={p.default}" for p in scene.parameters)
+            table.add_row(f"[bold]{scene.name}[/]", escape(scene.summary), parameters)
+        console.print(table)
+        console.print("\nRun one with [bold]stickslip run NAME[/]; menagerie:NAME loads a robot of MuJoCo Menagerie.")
+        return OK
+
+
+@dataclass(frozen=True)
+class BenchList:
+    """List the experiments."""
+
+    names: bool = False
+    """Print the bare names, one a line."""
+
+    def __call__(self, console: Console) -> int:
+        from stickslip import bench
+
+        if self.names:
+            for name in bench.EXPERIMENTS:
+                print(name)
+            return OK
+        table = Table("experiment", "what it measures", box=None, pad_edge=False)
+        for experiment in bench.EXPERIMENTS.values():
+            table.add_row(f"[bold]{experiment.name}[/]", escape(experiment.summary))
+        console.print(table)
+        return OK
+
+
+@dataclass(frozen=True)
+class BenchRun:
+    """Run one experiment; writes DIR/NAME.json and DIR/NAME.png."""
+
+    name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
+    """Name of the experiment, as `stickslip bench list` prints it."""
+    physics: tuple[str, ...] = ()
+    """Physics to compare; all of them unless given."""
+    device: str | None = None
+    """Where to run, such as cpu or cuda:0; the first GPU if there is one, unless given."""
+    out: Path = Path("out")
+    """Folder for the results."""
+    quick: bool = False
+    """Few worlds and steps: checks that it runs, measures nothing."""
+
+    def __call__(self, console: Console) -> int:
+        _hush()
+        from stickslip import bench
+        from stickslip.run import known, make_folder
+
+        known("experiment", self.name, bench.EXPERIMENTS)
+        make_folder(self.out)
+        physics = list(self.physics) or None
+        path = bench.run(
+            self.name, physics=physics, device=self.device, out=self.out, quick=self.quick, progress=console.is_terminal
+        )
+        console.print(f"Wrote {escape(str(path))} and {escape(path.with_suffix('.png').name)} beside it.")
+        return OK
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Drop a pile of 125 primitives with MuJoCo's contact and with ComFree, and compare."""
+
+    scene: str = "drop-test"
+    """Scene to drop."""
+    steps: int = 1000
+    """Number of steps."""
+    device: str | None = None
+    """Where to run, such as cpu or cuda:0; the first GPU if there is one, unless given."""
+    out: Path = Path("out")
+    """Folder for demo.png and demo.json."""
+
+    def __call__(self, console: Console) -> int:
+        _hush()
+        from stickslip import demo
+
+        demo.run(scene=self.scene, steps=self.steps, device=self.device, out=self.out, console=console)
+        return OK
+
+
+Bench = Annotated[BenchList, tyro.conf.subcommand(name="list")] | Annotated[BenchRun, tyro.conf.subcommand(name="run")]
+
+
+@dataclass(frozen=True)
+class BenchGroup:
+    """Experiments that compare every physics."""
+
+    command: tyro.conf.OmitSubcommandPrefixes[Bench]
+
+    def __call__(self, console: Console) -> int:
+        return self.command(console)
+
+
+Command = (
+    Annotated[Run, tyro.conf.subcommand(name="run")]
+    | Annotated[Scenes, tyro.conf.subcommand(name="scenes")]
+    | Annotated[BenchGroup, tyro.conf.subcommand(name="bench")]
+    | Annotated[Demo, tyro.conf.subcommand(name="demo")]
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (without the program's name) and return the exit status."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    if args == ["--version"]:
+        print(f"stickslip {__version__}")
+        return OK
+    description = "Contact-rich simulation of MuJoCo models. `stickslip --version` prints the version."
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        config = (tyro.conf.FlagCreatePairsOff,)
+        command = tyro.cli(Command, prog="stickslip", description=description, args=args, config=config)
+        return command(Console(highlight=False))
+    except StickslipError as error:
+        errors.print(f"[red]error:[/] {escape(str(error))}")
+        return USAGE
+    except KeyboardInterrupt:
+        errors.print("interrupted; every file written so far is whole")
+        return INTERRUPTED
+
+
+def _hush() -> None:
+    """Keep Warp from printing each module it loads, and our own warnings, which the closing lines repeat."""
+    import warp as wp
+
+    wp.config.log_level = wp.LOG_WARNING
+    warnings.filterwarnings("ignore", category=UserWarning, module="stickslip")

@@ -1,0 +1,48 @@
+"""Files that are whole or not there: written beside the target, then renamed onto it.
+
+A crash, a full disk or Ctrl-C in the middle leaves the file that was there before.
+"""
+
+import json
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+
+def write_bytes_atomic(path: str | os.PathLike, data: bytes) -> Path:
+    """Write `data` to `path`, making its folder, and return the path."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}.tmp"
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def write_json(path: str | os.PathLike, obj: Any) -> Path:
+    """Write `obj` as indented JSON. NumPy scalars and arrays become numbers and lists; NaN and infinity become null."""
+    text = json.dumps(_plain(obj), indent=2, allow_nan=False)
+    return write_bytes_atomic(path, (text + "\n").encode())
+
+
+def _plain(obj: Any) -> Any:
+    """`obj` in the types that JSON knows."""
+    if isinstance(obj, dict):
+        return {str(key): _plain(value) for key, value in obj.items()}
+    if isinstance(obj, list | tuple):
+        return [_plain(value) for value in obj]
+    if isinstance(obj, os.PathLike):
+        return os.fspath(obj)
+    if type(obj).__module__ == "numpy":  # scalars and arrays, without importing NumPy
+        return _plain(obj.tolist())
+    if isinstance(obj, float) and (obj != obj or obj in (float("inf"), float("-inf"))):
+        return None
+    return obj

@@ -1,0 +1,216 @@
+"""What `stickslip run` does: step a scene, show progress, keep a bounded trajectory."""
+
+import dataclasses
+import difflib
+import importlib.metadata
+import io
+import math
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import warp as wp
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+import stickslip as ss
+from stickslip import compilation, files, render
+from stickslip.errors import InputError
+
+MAX_FRAMES = 500
+"""Most frames a trajectory keeps, besides the first; of a longer run every k-th step."""
+MAX_WORLDS = 16
+"""Most worlds a trajectory keeps: the first ones."""
+COMPILING = "Compiling the kernels for {device}: about a minute the first time, cached afterwards."
+
+
+def known(kind: str, name: str, names: Iterable[str]) -> None:
+    """Raise InputError, with the close ones, if `name` is not among `names`."""
+    names = list(names)
+    if name not in names:
+        close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(repr(c) for c in close)}? " if close else ""
+        raise InputError(f"no {kind} named {name!r}; {hint}there are: {', '.join(names)}")
+
+
+def make_physics(name: str, **parameters: Any) -> Any:
+    """The physics called `name`, with those of its `parameters` that are not None."""
+    known("physics", name, ss.PHYSICS)
+    given = {key: value for key, value in parameters.items() if value is not None}
+    kind: Any = ss.PHYSICS[name]  # a frozen dataclass of its parameters
+    fields = [field.name for field in dataclasses.fields(kind)]
+    for key in given:
+        if key not in fields:
+            has = f"it has: {', '.join(fields)}" if fields else "it has no parameters"
+            raise InputError(f"physics {name!r} has no parameter {key!r}; {has}")
+    return kind(**given)
+
+
+def run(
+    scene: str,
+    physics: Any,
+    *,
+    nworld: int,
+    steps: int,
+    device: str | None,
+    timestep: float | None,
+    out: Path | None,
+    console: Console,
+) -> bool:
+    """Step the scene; True if no buffer overflowed and every world stayed finite.
+
+    Args:
+        scene: what `Simulation` takes
+        physics: the contact physics
+        nworld: number of worlds
+        steps: number of steps
+        device: Warp's name of the device, or None for the default
+        timestep: s, or None for the scene's own
+        out: folder for trajectory.npz, final.png and summary.json, or None to write nothing
+        console: where to show progress and the closing table
+    """
+    if steps < 1:
+        raise InputError(f"steps is {steps}; it has to be at least 1")
+    if out is not None:
+        make_folder(out)
+    sim = ss.Simulation(scene, physics, nworld=nworld, device=device, timestep=timestep)
+    console.print(COMPILING.format(device=sim.device))
+    frames = _Frames() if out is not None else None
+    stride = math.ceil(steps / MAX_FRAMES)
+    with progress_bar(console) as progress:
+        task = progress.add_task("compiling", total=None)
+        prepare(sim)
+        progress.update(task, description="stepping", total=steps)
+        if frames:
+            frames.add(sim.state)
+        seconds = 0.0
+        for start in range(0, steps, stride):
+            n = min(stride, steps - start)
+            seconds += timed_steps(sim, n)
+            if frames:
+                frames.add(sim.state)
+            progress.advance(task, n)
+
+    health, contacts, state = sim.health(), sim.contacts(), sim.state
+    figures = {
+        "steps_per_second": steps * nworld / seconds,
+        "wall_s": seconds,
+        "simulated_s": float(np.nanmax(state.time)),
+        "contacts_per_world": len(contacts.dist) / nworld,
+        "deepest_penetration_m": float(max(0.0, -contacts.dist.min(initial=0.0))),
+    }
+    written = []
+    if out is not None and frames:
+        settings = {
+            "scene": scene,
+            "physics": physics.name,
+            "parameters": dataclasses.asdict(physics),
+            "nworld": nworld,
+            "steps": steps,
+            "recorded_every": stride,
+            "recorded_worlds": min(nworld, MAX_WORLDS),
+            "timestep_s": float(sim.mjm.opt.timestep),
+            "device": str(sim.device),
+        }
+        picture = render.image(sim.mjm, state.qpos[0])
+        summary = {
+            "settings": settings,
+            "versions": versions(),
+            "figures": figures,
+            "health": {"ok": health.ok, "messages": health.messages},
+            "picture": {"backend": picture.backend, "note": picture.note},
+        }
+        written = [
+            files.write_bytes_atomic(out / "trajectory.npz", frames.npz()),
+            files.write_bytes_atomic(out / "final.png", png(picture.pixels)),
+            files.write_json(out / "summary.json", summary),
+        ]
+        if picture.note:
+            console.print(escape(picture.note))
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_row("physics", f"{physics.name}, {nworld} world{'s' if nworld > 1 else ''} on {sim.device}")
+    table.add_row("simulated", f"{figures['simulated_s']:.3f} s in {steps} steps, {seconds:.2f} s of wall time")
+    table.add_row("speed", f"{figures['steps_per_second']:,.0f} steps/s, all worlds together")
+    table.add_row("contacts", f"{figures['contacts_per_world']:.1f} a world at the end")
+    table.add_row("deepest penetration", f"{1e3 * figures['deepest_penetration_m']:.3f} mm at the end")
+    if written:
+        table.add_row("wrote", escape(", ".join(str(path) for path in written)))
+    console.print(table)
+    for message in health.messages:
+        console.print(f"[yellow]warning:[/] {escape(message)}", soft_wrap=True)
+    return health.ok
+
+
+def make_folder(out: Path) -> None:
+    """Make the folder for results, before any work is done for them."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {out}: cannot make this folder ({error.strerror}); name another one") from None
+
+
+def progress_bar(console: Console) -> Progress:
+    """The progress bar all commands share."""
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    )
+
+
+def prepare(sim: ss.Simulation) -> None:
+    """Compile the kernels of a fresh simulation, on all cores, and capture its step."""
+    with wp.ScopedDevice(sim.device):
+        compilation.load_kernels(lambda: sim.physics.step(sim.m, sim.d), sim.device)
+    sim.compile()
+
+
+def timed_steps(sim: ss.Simulation, n: int) -> float:
+    """Wall time in seconds of `n` steps."""
+    wp.synchronize_device(sim.device)
+    start = time.perf_counter()
+    sim.step(n)
+    wp.synchronize_device(sim.device)
+    return time.perf_counter() - start
+
+
+def versions() -> dict[str, str]:
+    """Versions of stickslip and of what it computes with."""
+    others = ("mujoco", "mujoco-warp", "warp-lang", "numpy")
+    return {"stickslip": ss.__version__} | {name: importlib.metadata.version(name) for name in others}
+
+
+def png(pixels: np.ndarray) -> bytes:
+    """`pixels` (height, width, 3) uint8 as a PNG file."""
+    from matplotlib import image
+
+    buffer = io.BytesIO()
+    image.imsave(buffer, np.ascontiguousarray(pixels), format="png")
+    return buffer.getvalue()
+
+
+class _Frames:
+    """The recorded states of the first worlds."""
+
+    def __init__(self) -> None:
+        self.states: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def add(self, state: ss.State) -> None:
+        first = slice(MAX_WORLDS)
+        self.states.append((state.time[first].copy(), state.qpos[first].copy(), state.qvel[first].copy()))
+
+    def npz(self) -> bytes:
+        """time (frames, worlds), qpos (frames, worlds, nq) and qvel (frames, worlds, nv) as an .npz file."""
+        buffer = io.BytesIO()
+        time, qpos, qvel = (np.stack(x) for x in zip(*self.states, strict=True))
+        np.savez_compressed(buffer, time=time, qpos=qpos, qvel=qvel)
+        return buffer.getvalue()

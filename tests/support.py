@@ -1,0 +1,84 @@
+"""Small helpers that several test files share."""
+
+import dataclasses
+from typing import Any
+
+import mujoco
+import numpy as np
+import warp as wp
+from numpy.typing import ArrayLike, NDArray
+
+import stickslip as ss
+
+FIELDS = ("time", "qpos", "qvel", "act")
+"""The fields of a State."""
+
+
+def perturbed(mjm: mujoco.MjModel, nworld: int, *, scale: float = 0.05, seed: int = 0) -> ss.State:
+    """Worlds near the first keyframe, each with velocities of its own of about `scale`, in m/s and rad/s.
+
+    Args:
+        mjm: the model; its first keyframe is the start if it has one
+        nworld: number of worlds
+        scale: standard deviation of what is added to each velocity
+        seed: of the random numbers; world w gets the same velocities whatever nworld is
+    """
+    start = mujoco.MjData(mjm)
+    if mjm.nkey:
+        mujoco.mj_resetDataKeyframe(mjm, start, 0)
+    noise = [np.random.default_rng((seed, w)).normal(0.0, scale, mjm.nv) for w in range(nworld)]
+    return ss.State(
+        time=np.zeros(nworld, dtype=np.float32),
+        qpos=np.tile(start.qpos, (nworld, 1)).astype(np.float32),
+        qvel=(start.qvel + np.stack(noise)).astype(np.float32),
+        act=np.tile(start.act, (nworld, 1)).astype(np.float32),
+    )
+
+
+def world(state: ss.State, w: int) -> ss.State:
+    """One world of a state, as the state of a simulation of one world."""
+    return ss.State(*(getattr(state, name)[w : w + 1] for name in FIELDS))
+
+
+def device_arrays(d: Any) -> dict[str, NDArray]:
+    """Host copies of every array of a MuJoCo Warp Data, those of its parts `efc` and `contact` too, by name."""
+    out: dict[str, NDArray] = {}
+    for owner, prefix in ((d, ""), (d.efc, "efc."), (d.contact, "contact.")):
+        for field in dataclasses.fields(owner):
+            value = getattr(owner, field.name)
+            if isinstance(value, wp.array) and value.size:
+                out[prefix + field.name] = value.numpy().copy()
+    return out
+
+
+def same_bits(a: ArrayLike, b: ArrayLike) -> bool:
+    """Whether two float arrays are equal bit for bit; -0.0 is not 0.0, and a NaN equals itself."""
+    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def assert_same(got: ss.State, want: ss.State, device: str, *, atol: float = 1e-4) -> None:
+    """States equal bit for bit on the CPU; on CUDA, where atomics add in any order, to `atol`."""
+    for name in FIELDS:
+        a, b = getattr(got, name), getattr(want, name)
+        if device == "cpu":
+            assert same_bits(a, b), f"{name} differs by up to {np.abs(a - b).max()}"
+        else:
+            np.testing.assert_allclose(a, b, atol=atol, rtol=1e-4, err_msg=name)
+
+
+def momentum(mjm: mujoco.MjModel, qpos: ArrayLike, qvel: ArrayLike) -> tuple[NDArray, NDArray]:
+    """Linear momentum, and angular momentum about the origin, of all bodies, in float64 by C MuJoCo."""
+    mjd = mujoco.MjData(mjm)
+    mjd.qpos[:], mjd.qvel[:] = qpos, qvel
+    mujoco.mj_fwdPosition(mjm, mjd)
+    mujoco.mj_fwdVelocity(mjm, mjd)
+    mujoco.mj_subtreeVel(mjm, mjd)
+    linear = mjm.body_subtreemass[0] * mjd.subtree_linvel[0]
+    return linear, mjd.subtree_angmom[0] + np.cross(mjd.subtree_com[0], linear)
+
+
+def friction_and_condim(mjm: mujoco.MjModel, geom: NDArray) -> tuple[NDArray, NDArray]:
+    """Friction (n, 5) and condim (n,) of contacts between geoms (n, 2) of equal priority: the larger of each."""
+    triple = mjm.geom_friction[geom].max(axis=1)
+    return triple[:, [0, 0, 1, 2, 2]], mjm.geom_condim[geom].max(axis=1)

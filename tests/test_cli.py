@@ -1,0 +1,160 @@
+"""The command line: what it prints, what it writes, and how it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stickslip import cli, files
+
+ROOT = Path(__file__).parents[1]
+PILE = "scaling"  # the smallest scene with several contacts
+
+
+def _start(*args, **options):
+    command = [sys.executable, "-m", "stickslip", *args]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def test_help_is_quick_and_names_every_command():
+    start = time.perf_counter()
+    process = _start("--help")
+    out, _ = process.communicate(timeout=60)
+    assert time.perf_counter() - start < 5.0  # 0.3 s on an idle machine
+    assert process.returncode == 0
+    for command in ("run", "scenes", "bench", "demo"):
+        assert command in out
+
+
+def test_importing_the_cli_imports_nothing_heavy():
+    code = "import sys, stickslip.cli; print({'mujoco', 'warp', 'matplotlib', 'numpy'} & set(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "set()"
+
+
+def test_version(capsys):
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("stickslip 0.")
+
+
+def test_scenes_lists_every_scene(capsys):
+    from stickslip.scenes import CATALOGUE
+
+    assert cli.main(["scenes"]) == 0
+    out = capsys.readouterr().out
+    for name in CATALOGUE:
+        assert name in out
+
+
+def test_bench_list_names(capsys):
+    from stickslip import bench
+
+    assert cli.main(["bench", "list", "--names"]) == 0
+    assert capsys.readouterr().out.split() == list(bench.EXPERIMENTS)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["run", "drop-tset"], ["drop-tset", "drop-test"]),
+        (["run", PILE, "--physics", "comfee"], ["comfee", "'comfree'", "mujoco"]),
+        (["run", PILE, "--physics", "mujoco", "--stiffness", "0.1"], ["mujoco", "stiffness"]),
+        (["run", PILE, "--stiffness", "-1"], ["stiffness", "-1"]),
+        (["run", PILE, "--steps", "0"], ["steps", "0"]),
+        (["run", PILE, "--nworld", "0"], ["nworld", "0"]),
+        (["run", PILE, "--device", "cuda:99"], ["cuda:99"]),
+        (["run", PILE, "--out", "{file}"], ["{file}"]),
+        (["bench", "run", "spede"], ["spede", "'speed'"]),
+    ],
+)
+def test_wrong_input_ends_with_one_line_and_status_2(args, words, capsys, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    assert cli.main([a.format(file=file) for a in args]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    for word in words:
+        assert word.format(file=file) in err
+
+
+def test_run_writes_trajectory_picture_and_summary(tmp_path, capsys):
+    args = ["run", PILE, "--steps", "30", "--nworld", "2", "--device", "cpu", "--out", str(tmp_path)]
+    assert cli.main(args) == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["final.png", "summary.json", "trajectory.npz"]
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    dt = summary["settings"]["timestep_s"]
+    assert summary["settings"]["physics"] == "comfree"
+    assert summary["health"]["ok"]
+    assert summary["figures"]["simulated_s"] == pytest.approx(30 * dt, rel=1e-4)
+    with np.load(tmp_path / "trajectory.npz") as trajectory:
+        np.testing.assert_allclose(trajectory["time"][:, 0], np.arange(31) * dt, atol=1e-5)
+        assert trajectory["qpos"].shape[:2] == (31, 2)
+        # nothing has touched the ground yet after two steps: free fall, z'' = -g
+        np.testing.assert_allclose(trajectory["qvel"][2, 0, 2], -9.81 * 2 * dt, rtol=1e-4)
+    assert (tmp_path / "final.png").read_bytes().startswith(b"\x89PNG")
+    assert "steps/s" in capsys.readouterr().out
+
+
+def test_a_long_run_records_a_bounded_number_of_frames(tmp_path, monkeypatch):
+    from stickslip import run
+
+    monkeypatch.setattr(run, "MAX_FRAMES", 4)
+    monkeypatch.setattr(run, "MAX_WORLDS", 1)
+    monkeypatch.setenv("MUJOCO_GL", "off")
+    assert cli.main(["run", PILE, "--steps", "10", "--nworld", "2", "--device", "cpu", "--out", str(tmp_path)]) == 0
+    with np.load(tmp_path / "trajectory.npz") as trajectory:
+        assert trajectory["qpos"].shape[:2] == (5, 1)
+        np.testing.assert_allclose(trajectory["time"][:, 0] / 0.002, [0, 3, 6, 9, 10], rtol=1e-4)
+
+
+def test_ctrl_c_leaves_the_files_of_the_run_before(tmp_path):
+    for name in ("trajectory.npz", "final.png", "summary.json"):
+        (tmp_path / name).write_text(f"old {name}")
+    process = _start("run", PILE, "--steps", "1000000000", "--device", "cpu", "--out", str(tmp_path))
+    assert process.stdout is not None
+    assert "Compiling" in process.stdout.readline()
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "interrupted; every file written so far is whole"
+    assert "Traceback" not in err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["final.png", "summary.json", "trajectory.npz"]
+    assert (tmp_path / "summary.json").read_text() == "old summary.json"
+
+
+def test_demo_writes_picture_and_figures(tmp_path, capsys):
+    args = ["demo", "--scene", PILE, "--steps", "100", "--device", "cpu", "--out", str(tmp_path)]
+    assert cli.main(args) == 0
+    report = json.loads((tmp_path / "demo.json").read_text())
+    assert [r["physics"] for r in report["results"]] == ["mujoco", "comfree"]
+    for result in report["results"]:
+        assert result["health"] == []
+        assert 0.0 < result["penetration_mean_m"] <= result["penetration_max_m"] < 0.03
+        assert result["contacts"] > 0
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+    out = capsys.readouterr().out
+    assert "MuJoCo" in out
+    assert "ComFree" in out
+    assert "first time" in out
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = files.write_json(tmp_path / "deep" / "a.json", {"a": np.float32(1.5), "b": np.arange(2), "c": float("nan")})
+    assert json.loads(path.read_text()) == {"a": 1.5, "b": [0, 1], "c": None}
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        files.write_bytes_atomic(path, b"half")
+    assert json.loads(path.read_text())["a"] == 1.5
+    assert [p.name for p in path.parent.iterdir()] == ["a.json"]
