@@ -123,9 +123,7 @@ class BenchRun:
         known("experiment", self.name, bench.EXPERIMENTS)
         make_folder(self.out)
         physics = list(self.physics) or None
-        path = bench.run(
-            self.name, physics=physics, device=self.device, out=self.out, quick=self.quick, progress=console.is_terminal
-        )
+        path = bench.run(self.name, physics=physics, device=self.device, out=self.out, quick=self.quick)
         console.print(f"Wrote {escape(str(path))} and {escape(path.with_suffix('.png').name)} beside it.")
         return OK
 

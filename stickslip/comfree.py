@@ -3,6 +3,8 @@
 Every public name of `mujoco_warp` is here with the same signature. `put_model` also takes
 `stiffness` and `damping`. What resolves contacts is ComFree's; everything else is MuJoCo Warp itself.
 """
+# The wildcard brings all of MuJoCo Warp's names, those it may add included; the functions below replace some of them.
+# pyright: reportAssignmentType=false, reportWildcardImportFromLibrary=false
 
 from collections.abc import Iterable
 from typing import Optional  # noqa: UP035 - signatures are kept as MuJoCo Warp writes them

@@ -20,7 +20,7 @@ from rich.table import Table
 import stickslip as ss
 from stickslip import files, render
 from stickslip.errors import InputError
-from stickslip.run import COMPILING, make_folder, prepare, progress_bar, timed_steps, versions
+from stickslip.run import COMPILING, make_folder, progress_bar, timed_steps, versions
 
 LABELS = {"mujoco": "MuJoCo", "comfree": "ComFree"}
 SAMPLE_EVERY = 10
@@ -58,7 +58,7 @@ def run(*, scene: str, steps: int, device: str | None, out: Path, console: Conso
     with progress_bar(console) as progress:
         task = progress.add_task("compiling", total=None)
         for sim in sims.values():
-            prepare(sim)
+            sim.compile()
         for name, sim in sims.items():
             progress.reset(task, total=steps, description=f"stepping {LABELS[name]}")
             results.append(_drop(name, sim, steps, progress, task))

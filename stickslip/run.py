@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 import stickslip as ss
-from stickslip import compilation, files, render
+from stickslip import files, render
 from stickslip.errors import InputError
 
 MAX_FRAMES = 500
@@ -83,7 +83,7 @@ def run(
     stride = math.ceil(steps / MAX_FRAMES)
     with progress_bar(console) as progress:
         task = progress.add_task("compiling", total=None)
-        prepare(sim)
+        sim.compile()
         progress.update(task, description="stepping", total=steps)
         if frames:
             frames.add(sim.state)
@@ -165,13 +165,6 @@ def progress_bar(console: Console) -> Progress:
         console=console,
         transient=True,
     )
-
-
-def prepare(sim: ss.Simulation) -> None:
-    """Compile the kernels of a fresh simulation, on all cores, and capture its step."""
-    with wp.ScopedDevice(sim.device):
-        compilation.load_kernels(lambda: sim.physics.step(sim.m, sim.d), sim.device)
-    sim.compile()
 
 
 def timed_steps(sim: ss.Simulation, n: int) -> float:

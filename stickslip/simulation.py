@@ -9,10 +9,10 @@ import numpy as np
 import warp as wp
 from numpy.typing import ArrayLike
 
-from stickslip import mjcf
+from stickslip import compilation, mjcf
 from stickslip.errors import BufferOverflow, DeviceError, Diverged, InputError
 from stickslip.physics.base import Contacts, Health, Physics
-from stickslip.physics.comfree.physics import ComFree
+from stickslip.physics.catalogue import DEFAULT
 from stickslip.state import State, check_array
 
 
@@ -44,7 +44,7 @@ class Simulation:
             raise InputError(f"nworld is {nworld!r}: it must be a whole number, at least 1")
         self.device = _device(device)
         self.mjm = mjcf.load(scene, timestep=timestep)
-        self.physics: Physics[Any, Any] = physics if physics is not None else ComFree()
+        self.physics: Physics[Any, Any] = physics if physics is not None else DEFAULT()
         self.nworld = int(nworld)
         with wp.ScopedDevice(self.device):
             self.m = self.physics.put_model(self.mjm)
@@ -129,16 +129,21 @@ class Simulation:
         if self._graph is not None or not self.physics.capturable:
             return
         with wp.ScopedDevice(self.device):
-            # a first run loads every kernel, which cannot be done while capturing
-            saved = self.physics.get_state(self.m, self.d)
-            inputs = {name: wp.clone(array) for name, array in self.physics.arrays(self.m, self.d).items()}
+            before = self._remember()
+            compilation.load_kernels(lambda: self.physics.step(self.m, self.d), self.device)
+            # a first run loads what that missed: nothing can be loaded while capturing
             self.d = self.physics.step(self.m, self.d)
             with wp.ScopedCapture(device=self.device) as capture:
                 self.physics.step(self.m, self.d)
             self._graph = capture.graph
-            self.d = self.physics.set_state(self.m, self.d, saved)
-            for name, array in inputs.items():
-                wp.copy(self._array(name), array)
+            self._restore(before)
+
+    def _remember(self) -> dict[str, wp.array]:
+        return {name: wp.clone(array) for name, array in self.physics.arrays(self.m, self.d).items()}
+
+    def _restore(self, before: dict[str, wp.array]) -> None:
+        for name, array in self.physics.arrays(self.m, self.d).items():
+            wp.copy(array, before[name])
 
     def step(self, n: int = 1, *, check: bool = False) -> None:
         """Advance every world by n timesteps.
@@ -149,8 +154,8 @@ class Simulation:
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
             raise InputError(f"n is {n!r}: it must be a whole number of steps, at least 0")
         self.compile()
-        before = self.physics.get_state(self.m, self.d) if check else None
         with wp.ScopedDevice(self.device):
+            before = self._remember() if check else None
             for _ in range(n):
                 if self._graph is not None:
                     wp.capture_launch(self._graph)
@@ -159,7 +164,7 @@ class Simulation:
         if before is not None:
             health = self.health()
             if not health.ok:
-                self.state = before
+                self._restore(before)
                 error = BufferOverflow if health.overflow else Diverged
                 raise error("; ".join(health.messages) + f". The state is as it was before these {n} steps.")
 
@@ -198,7 +203,8 @@ class Simulation:
 
 
 def _device(name: str | None) -> wp.Device:
-    wp.config.quiet = True
+    if wp.config.log_level == wp.LOG_INFO:  # Warp's default prints a line for every module that loads
+        wp.config.log_level = wp.LOG_WARNING
     wp.init()
     if name is None:
         return wp.get_device("cuda:0" if wp.is_cuda_available() else "cpu")

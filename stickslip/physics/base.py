@@ -99,9 +99,7 @@ class Physics(abc.ABC, Generic[M, D]):
         """The model on the current device."""
 
     @abc.abstractmethod
-    def make_data(
-        self, mjm: mujoco.MjModel, nworld: int, *, nconmax: int | None = None, njmax: int | None = None
-    ) -> D:
+    def make_data(self, mjm: mujoco.MjModel, nworld: int, *, nconmax: int | None = None, njmax: int | None = None) -> D:
         """Fresh data at the model's start (key frame 0 if there is one) on the current device.
 
         Args:
@@ -133,7 +131,11 @@ class Physics(abc.ABC, Generic[M, D]):
 
     @abc.abstractmethod
     def arrays(self, m: M, d: D) -> Mapping[str, Any]:
-        """Device arrays `qpos, qvel, ctrl, qfrc_applied, xfrc_applied`, each with a leading world axis."""
+        """Every device array that a step reads from before: state, inputs, memory of the solver, counters.
+
+        `qpos, qvel, ctrl, qfrc_applied, xfrc_applied` are always among them, with a leading world axis.
+        Copies of all of them bring the simulation back exactly.
+        """
 
     @abc.abstractmethod
     def contacts(self, m: M, d: D) -> Contacts:

@@ -7,3 +7,6 @@ from stickslip.physics.comfree.physics import ComFree
 from stickslip.physics.mujoco import MuJoCo
 
 PHYSICS: dict[str, type[Physics[Any, Any]]] = {physics.name: physics for physics in (MuJoCo, ComFree)}
+
+DEFAULT: type[Physics[Any, Any]] = ComFree
+"""The physics of a simulation that names none."""

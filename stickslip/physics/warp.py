@@ -13,11 +13,17 @@ from numpy.typing import NDArray
 
 from stickslip.errors import InputError, Unsupported
 from stickslip.physics.base import Contacts, Health, StagedPhysics
-from stickslip.state import State, check_array, check_finite
+from stickslip.state import State, check_finite
 
 wp.set_module_options({"enable_backward": False})
 
 ModelT = TypeVar("ModelT", bound=mjw.Model)
+
+# what a step reads from before, besides the model
+_REMEMBERED = (
+    "time qpos qvel act ctrl qfrc_applied xfrc_applied mocap_pos mocap_quat eq_active history plastic userdata "
+    "qacc_warmstart overflow peak"
+).split()
 
 # model fields from which MuJoCo derives others: masses, inverse weights, tendon lengths, bounds
 _CONSTANTS_FOLLOW = frozenset(
@@ -169,13 +175,15 @@ class WarpPhysics(StagedPhysics[ModelT, Data]):
             target = m.opt if name in _OPTION_FIELDS else m
             if target is m and name not in _MODEL_FIELDS:
                 close = ", ".join(sorted(n for n in _MODEL_FIELDS if n.split("_")[0] == name.split("_")[0])[:8])
-                raise InputError(f"{name!r} is not a field that can differ between worlds; close ones: {close or 'none'}")
+                raise InputError(
+                    f"{name!r} is not a field that can differ between worlds; close ones: {close or 'none'}"
+                )
             old = getattr(target, name)
             shape = _array_shape(old)[1:]
             array = np.asarray(value, dtype=bool if old.dtype is bool else float)
             if array.shape not in (shape, (1, *shape), (d.nworld, *shape)):
                 raise InputError(
-                    f"{name} has shape {array.shape}, expected {(d.nworld, *shape)} (one value a world) or {shape} (all)"
+                    f"{name} has shape {array.shape}, expected {(d.nworld, *shape)} (one a world) or {shape} (for all)"
                 )
             check_finite(name, array)
             if name == "timestep" and (array <= 0).any():
@@ -191,7 +199,7 @@ class WarpPhysics(StagedPhysics[ModelT, Data]):
         return m
 
     def arrays(self, m: ModelT, d: Data) -> Mapping[str, wp.array]:
-        return {name: getattr(d, name) for name in ("qpos", "qvel", "ctrl", "qfrc_applied", "xfrc_applied")}
+        return {name: getattr(d, name) for name in _REMEMBERED}
 
     def contacts(self, m: ModelT, d: Data) -> Contacts:
         n = min(int(d.nacon.numpy()[0]), d.naconmax)

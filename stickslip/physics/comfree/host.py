@@ -26,7 +26,8 @@ def get_data_into(result: mujoco.MjData, mjm: mujoco.MjModel, d: mjw.Data, world
     nefc = min(int(d.nefc.numpy()[world_id]), d.njmax)
     J = np.zeros((nefc, mjm.nv))
     nrow = _fill_rows(J, mjm, d, world_id)
-    _fill_contacts(J, mjm, d, world_id)
+    pos, margin = (np.array(getattr(d.efc, name).numpy()[world_id]) for name in ("pos", "margin"))
+    _fill_contacts(J, pos, margin, mjm, d, world_id)
 
     view = copy.copy(d)
     view.efc = copy.copy(d.efc)
@@ -46,6 +47,7 @@ def get_data_into(result: mujoco.MjData, mjm: mujoco.MjModel, d: mjw.Data, world
     vel = np.zeros(d.njmax)
     vel[:nefc] = J @ d.qvel.numpy()[world_id]
     view.efc.vel, view.efc.frictionloss = of_world(vel), of_world(frictionloss)
+    view.efc.pos, view.efc.margin = of_world(pos), of_world(margin)
     view.efc.aref = of_world(np.zeros(d.njmax))  # ComFree has no reference acceleration
     mjw.get_data_into(result, mjm, view, world_id)
 
@@ -131,12 +133,14 @@ def _mul_quat(a: NDArray, b: NDArray) -> NDArray:
     return out
 
 
-def _fill_contacts(J: NDArray, mjm: mujoco.MjModel, d: mjw.Data, world: int) -> None:
-    """Facet rows of the contacts, equation (7)."""
+def _fill_contacts(
+    J: NDArray, efc_pos: NDArray, efc_margin: NDArray, mjm: mujoco.MjModel, d: mjw.Data, world: int
+) -> None:
+    """Facet rows of the contacts, equation (7), with their distance and margin."""
     ncon = min(int(d.nacon.numpy()[0]), d.naconmax)
     contact = {
         name: getattr(d.contact, name).numpy()[:ncon]
-        for name in ("worldid", "efc_address", "dim", "geom", "pos", "frame", "friction")
+        for name in ("worldid", "efc_address", "dim", "geom", "pos", "frame", "friction", "dist", "includemargin")
     }
     cdof, com = d.cdof.numpy()[world], d.subtree_com.numpy()[world]
     for i in np.flatnonzero((contact["worldid"] == world) & (contact["efc_address"][:, 0] >= 0)):
@@ -153,6 +157,7 @@ def _fill_contacts(J: NDArray, mjm: mujoco.MjModel, d: mjw.Data, world: int) -> 
             friction = contact["friction"][i][: dim - 1, None] * directions[1:dim]
             J[rows[0::2]] = directions[0] + friction
             J[rows[1::2]] = directions[0] - friction
+        efc_pos[rows], efc_margin[rows] = contact["dist"][i], contact["includemargin"][i]
 
 
 def _body_jacobian(mjm: mujoco.MjModel, cdof: NDArray, com: NDArray, body: int, pos: NDArray) -> NDArray:

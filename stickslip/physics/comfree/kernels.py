@@ -119,9 +119,6 @@ def _resolve_contact(
     contact_efc_address_out: wp.array2d[int],
     efc_type_out: wp.array2d[int],
     efc_id_out: wp.array2d[int],
-    efc_pos_out: wp.array2d[float],
-    efc_margin_out: wp.array2d[float],
-    efc_D_out: wp.array2d[float],
     efc_force_out: wp.array2d[float],
     # Out:
     wrench_out: wp.array2d[wp.spatial_vector],
@@ -179,8 +176,8 @@ def _resolve_contact(
     if condim == 1:
         normal = unilateral(impedance_force(mass, k, d, timestep, linear[0], phi), smoothing)
         facet[0] = normal
-    else:
-        for i in range(condim - 1):
+    for i in range(5):  # a constant range is unrolled, so that the vectors stay in registers
+        if i < condim - 1:
             mass_p = mass
             mass_m = mass
             if exact:
@@ -214,23 +211,18 @@ def _resolve_contact(
         nrow = nfacet
         efc_type = int(ConstraintType.CONTACT_PYRAMIDAL)
     else:
-        facet[0] = normal
-        for i in range(condim - 1):
-            facet[1 + i] = friction[i]
+        facet = vec10(normal, friction[0], friction[1], friction[2], friction[3], friction[4], 0.0, 0.0, 0.0, 0.0)
     base = wp.atomic_add(nefc_out, worldid, nrow)
     fits = base + nrow <= njmax_in
-    for i in range(nrow):
-        row = base + i
-        if fits:
+    for i in range(10):
+        if i < nrow:
+            row = int(-1)
+            if fits:
+                row = base + i
+                efc_type_out[worldid, row] = efc_type
+                efc_id_out[worldid, row] = conid
+                efc_force_out[worldid, row] = facet[i]
             contact_efc_address_out[conid, i] = row
-            efc_type_out[worldid, row] = efc_type
-            efc_id_out[worldid, row] = conid
-            efc_pos_out[worldid, row] = phi + margin
-            efc_margin_out[worldid, row] = margin
-            efc_D_out[worldid, row] = mass
-            efc_force_out[worldid, row] = facet[i]
-        else:
-            contact_efc_address_out[conid, i] = -1
 
 
 @wp.kernel

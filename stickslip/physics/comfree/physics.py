@@ -10,8 +10,8 @@ import mujoco
 import mujoco_warp as mjw
 
 from stickslip.errors import InputError
-from stickslip.physics.comfree import model, pipeline
 from stickslip.physics.base import Stage
+from stickslip.physics.comfree import model, pipeline
 from stickslip.physics.warp import Data, WarpPhysics, unsupported
 
 _INTEGRATORS = (mujoco.mjtIntegrator.mjINT_EULER, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)

@@ -7,10 +7,10 @@ import warp as wp
 
 from stickslip.errors import Unsupported
 from stickslip.physics import mjwarp_private as private
+from stickslip.physics.base import Stage
 from stickslip.physics.comfree import constraints, exact, kernels
 from stickslip.physics.comfree.model import Model
 from stickslip.physics.mjwarp_private import Factor, vec11
-from stickslip.physics.base import Stage
 from stickslip.physics.stages import compose, inertia, run
 
 
@@ -306,9 +306,6 @@ def _resolve_contacts(m: Model, d: mjw.Data, factor: Factor | None, twist: wp.ar
             d.contact.efc_address,
             d.efc.type,
             d.efc.id,
-            d.efc.pos,
-            d.efc.margin,
-            d.efc.D,
             d.efc.force,
             wrench,
         ],
