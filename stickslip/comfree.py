@@ -34,8 +34,7 @@ def put_model(
     damping: float | Iterable[float] = _model.DEFAULT_DAMPING,
 ) -> Model:
     """Creates a model on device; `stiffness` and `damping` are ComFree's, one number or one a world."""
-    _physics.check(mjm)
-    return _model.put_model(mjm, batch_sizes, stiffness=stiffness, damping=damping)
+    return _physics.put_model(mjm, batch_sizes, stiffness=stiffness, damping=damping)
 
 
 def make_data(

@@ -9,7 +9,7 @@ import mujoco_warp as mjw
 
 from stickslip.physics.base import Stage
 from stickslip.physics.stages import compose
-from stickslip.physics.warp import Data, WarpPhysics, unsupported
+from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
 
 
 @final
@@ -24,23 +24,24 @@ class MuJoCo(WarpPhysics[mjw.Model]):
     anti_creep: bool = False
 
     def check(self, mjm: mujoco.MjModel) -> None:
-        try:
-            mjw.put_model(mjm)
-        except NotImplementedError as error:
-            unsupported(self.name, [str(error)])
+        self.put_model(mjm)
 
     def put_model(self, mjm: mujoco.MjModel) -> mjw.Model:
-        if self.anti_creep:
-            mjm = _with_anti_creep(mjm)
-        self.check(mjm)
-        m = mjw.put_model(mjm)
+        with naming_unsupported(self.name, []):
+            m = mjw.put_model(self._own_options(mjm))
         m.opt.warn_overflow = False  # health() says it, once and with the number to raise
         return m
 
+    def _own_options(self, mjm: mujoco.MjModel) -> mujoco.MjModel:
+        if not self.anti_creep:
+            return mjm
+        mjm = copy.copy(mjm)
+        mjm.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+        mjm.opt.impratio = 100.0
+        return mjm
+
     def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
-        if self.anti_creep:
-            mjm = _with_anti_creep(mjm)
-        return mjw.make_data(mjm, nworld=nworld, nconmax=nconmax, njmax=njmax)
+        return mjw.make_data(self._own_options(mjm), nworld=nworld, nconmax=nconmax, njmax=njmax)
 
     def advance(self, m: mjw.Model, d: Data) -> None:
         mjw.step(m, d)
@@ -59,10 +60,3 @@ class MuJoCo(WarpPhysics[mjw.Model]):
             contact=lambda: mjw.solve(m, d),
             integration=lambda: integrator(m, d),
         )
-
-
-def _with_anti_creep(mjm: mujoco.MjModel) -> mujoco.MjModel:
-    mjm = copy.copy(mjm)
-    mjm.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
-    mjm.opt.impratio = 100.0
-    return mjm

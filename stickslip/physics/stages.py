@@ -16,6 +16,14 @@ def inertia(m: mjw.Model, d: mjw.Data) -> None:
     private.tendon_armature(m, d)
 
 
+def centre_of_mass(m: mjw.Model, d: mjw.Data) -> None:
+    """The rest of `mujoco_warp.fwd_kinematics`: what collision does not need."""
+    mjw.com_pos(m, d)
+    mjw.camlight(m, d)
+    mjw.flex(m, d)
+    mjw.tendon(m, d)
+
+
 def sense_force(m: mjw.Model, d: mjw.Data) -> None:
     """Forces between bodies, where something reads them, and the sensors of acceleration and force."""
     wanted = not (m.opt.disableflags & mjw.DisableBit.SENSOR) and m.sensor_rne_postconstraint
@@ -71,7 +79,8 @@ def compose(
         mjw.fwd_actuation(m, d)
 
     return [
-        ("kinematics", lambda: mjw.fwd_kinematics(m, d)),
+        ("kinematics", lambda: mjw.kinematics(m, d)),
+        ("centre of mass", lambda: centre_of_mass(m, d)),
         ("inertia", lambda: inertia(m, d)),
         ("collision", collision),
         ("rows", rows_and_transmission),

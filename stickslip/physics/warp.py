@@ -1,8 +1,9 @@
 """Physics whose data is MuJoCo Warp's: state, reset, model fields, contacts and health in one place."""
 
 import abc
+import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import mujoco
@@ -278,7 +279,12 @@ def _explain_overflow(
     return overflow, notes
 
 
-def unsupported(physics: str, features: list[str]) -> None:
-    """Raise Unsupported naming every feature, if there is any."""
+@contextlib.contextmanager
+def naming_unsupported(physics: str, features: list[str]) -> Iterator[None]:
+    """Raise Unsupported naming every feature given, or what MuJoCo Warp says inside that it does not implement."""
     if features:
         raise Unsupported(f"{physics} does not support: " + "; ".join(features))
+    try:
+        yield
+    except NotImplementedError as error:
+        raise Unsupported(f"{physics} does not support: {error}") from None

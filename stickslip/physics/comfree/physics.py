@@ -4,7 +4,7 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Sequence
-from typing import ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 import mujoco
 import mujoco_warp as mjw
@@ -12,7 +12,7 @@ import mujoco_warp as mjw
 from stickslip.errors import InputError
 from stickslip.physics.base import Stage
 from stickslip.physics.comfree import model, pipeline
-from stickslip.physics.warp import Data, WarpPhysics, unsupported
+from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
 
 _INTEGRATORS = (mujoco.mjtIntegrator.mjINT_EULER, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
 
@@ -45,11 +45,10 @@ class ComFree(WarpPhysics[model.Model]):
             raise InputError(f"smoothing is {self.smoothing}: it must be positive (1/N), or None for the hard form")
 
     def check(self, mjm: mujoco.MjModel) -> None:
-        check(mjm)
+        self.put_model(mjm)
 
     def put_model(self, mjm: mujoco.MjModel) -> model.Model:
-        self.check(mjm)
-        m = model.put_model(
+        m = put_model(
             mjm,
             stiffness=self.stiffness,
             damping=self.damping,
@@ -70,8 +69,21 @@ class ComFree(WarpPhysics[model.Model]):
         return pipeline.stages(m, d)
 
 
-def check(mjm: mujoco.MjModel) -> None:
-    """Raise Unsupported naming every feature that ComFree cannot honour; warn of settings it has no use for."""
+def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None = None, **parameters: Any) -> model.Model:
+    """ComFree's model; raises Unsupported naming what it cannot honour, warns of settings it has no use for."""
+    with naming_unsupported("comfree", _unsupported_features(mjm)):
+        m = model.put_model(mjm, batch_sizes, **parameters)
+    unused = []
+    if mjm.opt.noslip_iterations:
+        unused.append(f"noslip_iterations={mjm.opt.noslip_iterations}")
+    if mjm.opt.impratio != 1.0:
+        unused.append(f"impratio={mjm.opt.impratio:g}")
+    if unused:
+        warnings.warn(f"comfree has no solver and does not use {', '.join(unused)}", stacklevel=4)
+    return m
+
+
+def _unsupported_features(mjm: mujoco.MjModel) -> list[str]:
     features = []
     if mjm.nflex:
         features.append(f"flex ({mjm.nflex} deformable bodies)")
@@ -81,19 +93,5 @@ def check(mjm: mujoco.MjModel) -> None:
     if mjm.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP:
         features.append("sleeping (clear the sleep flag)")
     kinds = {mujoco.mjtEq(t).name.removeprefix("mjEQ_").lower() for t in mjm.eq_type}
-    for kind in sorted(kinds - {"connect", "weld", "joint", "tendon"}):
-        features.append(f"equality constraint {kind}")
-    try:
-        if not features:
-            mjw.put_model(mjm)
-    except NotImplementedError as error:
-        features.append(str(error))
-    unsupported("comfree", features)
-
-    unused = []
-    if mjm.opt.noslip_iterations:
-        unused.append(f"noslip_iterations={mjm.opt.noslip_iterations}")
-    if mjm.opt.impratio != 1.0:
-        unused.append(f"impratio={mjm.opt.impratio:g}")
-    if unused:
-        warnings.warn(f"comfree has no solver and does not use {', '.join(unused)}", stacklevel=3)
+    features += [f"equality constraint {kind}" for kind in sorted(kinds - {"connect", "weld", "joint", "tendon"})]
+    return features
