@@ -130,9 +130,9 @@ def step2(m: Model, d: Data):
     """Advance simulation in two phases: after input is set by user."""
     _mjw.fwd_actuation(m, d)
     _pipeline.fwd_acceleration(m, d)
-    factor = _pipeline.solve(m, d)
+    prediction = _pipeline.solve(m, d)
     _stages.sense_force(m, d)
-    _pipeline.integrate(m, d, factor)
+    _pipeline.integrate(m, d, prediction)
 
 
 def rungekutta4(m: Model, d: Data):

@@ -57,6 +57,6 @@ class MuJoCo(WarpPhysics[mjw.Model]):
             d,
             rows=lambda: mjw.make_constraint(m, d),
             acceleration=lambda: mjw.fwd_acceleration(m, d, factorize=True),
-            contact=lambda: mjw.solve(m, d),
+            solve=[("contact", lambda: mjw.solve(m, d))],
             integration=lambda: integrator(m, d),
         )

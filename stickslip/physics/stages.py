@@ -1,4 +1,4 @@
-"""The stages of a MuJoCo Warp step in their order, with the three that a physics may replace left open."""
+"""The stages of a MuJoCo Warp step in their order, with those that a physics may replace left open."""
 
 import functools
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def compose(
     *,
     rows: Callable[[], None],
     acceleration: Callable[[], None],
-    contact: Callable[[], None],
+    solve: list[Stage],
     integration: Callable[[], None],
 ) -> list[Stage]:
     """A whole step. With MuJoCo Warp's own functions it is `mujoco_warp.step`, bit for bit (tests/parity)."""
@@ -88,7 +88,7 @@ def compose(
         ("velocity", velocity),
         ("actuation", actuation),
         ("smooth acceleration", acceleration),
-        ("contact", contact),
+        *solve,
         ("force sensors", lambda: sense_force(m, d)),
         ("integration", integration),
     ]

@@ -1,6 +1,7 @@
 """One ComFree step as named stages over MuJoCo Warp's own, with the solver replaced by the closed form."""
 
 import copy
+import dataclasses
 
 import mujoco_warp as mjw
 import warp as wp
@@ -8,9 +9,12 @@ import warp as wp
 from stickslip.errors import Unsupported
 from stickslip.physics import mjwarp_private as private
 from stickslip.physics.base import Stage
-from stickslip.physics.comfree import constraints, exact, kernels
+from stickslip.physics.comfree.contacts import gather_forces, predict_twists, resolve_contacts
+from stickslip.physics.comfree.equalities import resolve_equalities
+from stickslip.physics.comfree.joints import resolve_friction, resolve_limits
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.mjwarp_private import Factor, vec11
+from stickslip.physics.comfree.rows import make_scratch
+from stickslip.physics.mjwarp_private import Factor
 from stickslip.physics.stages import compose, inertia, run
 
 
@@ -65,16 +69,31 @@ def _damped(m: Model) -> bool:
     return private.has_implicit_part(m) and not (m.opt.integrator == mjw.IntegratorType.EULER and explicit)
 
 
-def predict(m: Model, d: mjw.Data) -> tuple[wp.array, Factor | None]:
-    """Acceleration that the integrator would apply without constraints, and the factors it took (None: those of M)."""
+@dataclasses.dataclass
+class Prediction:
+    """What the integrator would do without constraints.
+
+    Attributes:
+        qacc: H^-1 (tau - c), so that v_s = v + dt qacc                  (nworld, nv)
+        factor: H and its factors; None where H = M
+    """
+
+    qacc: wp.array
+    factor: Factor | None
+
+
+def predict(m: Model, d: mjw.Data) -> Prediction:
+    """Equation (2) with the integrator's matrix H; the factors of M are in d.qLD afterwards."""
     if not _damped(m):
-        return d.qacc_smooth, None
-    H = private.integration_matrix(m, d)
-    qacc_free = wp.empty((d.nworld, m.nv), dtype=float)
-    return qacc_free, private.factor_solve(m, d, H, qacc_free, d.qfrc_smooth)
+        return Prediction(d.qacc_smooth, None)
+    qacc = wp.empty((d.nworld, m.nv), dtype=float)
+    factor = private.factor_solve(m, d, private.integration_matrix(m, d), qacc, d.qfrc_smooth)
+    if not m.opt.run_qacc_smooth:
+        mjw.factor_m(m, d)
+    return Prediction(qacc, factor)
 
 
-def resolve(m: Model, d: mjw.Data, qacc_free: wp.array, factor: Factor | None) -> None:
+def resolve(m: Model, d: mjw.Data, prediction: Prediction) -> None:
     """All constraint forces in closed form: writes qfrc_constraint, efc.Ma, efc.force and contact.efc_address."""
     flags = m.opt.disableflags
     if flags & mjw.DisableBit.CONSTRAINT or m.nv == 0:
@@ -82,271 +101,55 @@ def resolve(m: Model, d: mjw.Data, qacc_free: wp.array, factor: Factor | None) -
         d.qfrc_constraint.zero_()
         wp.copy(d.efc.Ma, d.qfrc_smooth)
         return
-    twist = wp.empty((d.nworld, m.nbody), dtype=wp.spatial_vector)
-    wrench = wp.empty((d.nworld, m.nbody), dtype=wp.spatial_vector)
-    qfrc_row = wp.zeros((d.nworld, m.nv), dtype=float)
-    wp.launch(
-        kernels._predict_body_twist,
-        dim=(d.nworld, m.nbody),
-        inputs=[
-            m.opt.timestep,
-            m.body_weldid,
-            m.body_dofnum,
-            m.body_dofadr,
-            m.dof_parentid,
-            d.qvel,
-            d.cdof,
-            qacc_free,
-        ],
-        outputs=[d.ne, d.nf, d.nl, d.nefc, twist, wrench],
-    )
-    rows = _rows(d)
-    gains = _gains(m)
-    tendons = _tendons(m, d)
+    s = make_scratch(m, d, prediction.qacc)
+    predict_twists(m, d, s)
     if not flags & mjw.DisableBit.EQUALITY:
-        _resolve_equalities(m, d, gains, tendons, rows, qacc_free, twist, wrench, qfrc_row)
+        resolve_equalities(m, d, s)
     if not flags & mjw.DisableBit.FRICTIONLOSS:
-        wp.launch(
-            constraints._resolve_friction,
-            dim=(d.nworld, m.nv + m.ntendon),
-            inputs=[
-                m.nv,
-                gains,
-                tendons,
-                m.dof_solimp,
-                m.dof_frictionloss,
-                m.dof_invweight0,
-                m.tendon_solimp_fri,
-                m.tendon_frictionloss,
-                d.qvel,
-                qacc_free,
-            ],
-            outputs=[rows, d.nf, qfrc_row],
-        )
+        resolve_friction(m, d, s)
     if not flags & mjw.DisableBit.LIMIT:
-        _resolve_limits(m, d, gains, tendons, rows, qacc_free, qfrc_row)
+        resolve_limits(m, d, s)
     if not flags & mjw.DisableBit.CONTACT:
-        _resolve_contacts(m, d, factor, twist, wrench)
-    wp.launch(
-        kernels._gather_wrench,
-        dim=(d.nworld, m.nv),
-        inputs=[m.dof_bodyid, m.comfree.body_subtreenum, d.cdof, d.qfrc_smooth, wrench, qfrc_row],
-        outputs=[d.qfrc_constraint, d.efc.Ma],
-    )
+        resolve_contacts(m, d, s, prediction.factor.H if prediction.factor else d.M)
+    gather_forces(m, d, s)
 
 
-def _rows(d: mjw.Data) -> constraints.Rows:
-    rows = constraints.Rows()
-    rows.njmax, rows.nefc = d.njmax, d.nefc
-    for name in ("type", "id", "pos", "margin", "D", "frictionloss", "force"):
-        setattr(rows, name, getattr(d.efc, name))
-    return rows
-
-
-def _gains(m: Model) -> constraints.Gains:
-    gains = constraints.Gains()
-    gains.timestep = m.opt.timestep
-    gains.stiffness, gains.damping, gains.smoothing = m.comfree.stiffness, m.comfree.damping, m.comfree.smoothing
-    return gains
-
-
-def _tendons(m: Model, d: mjw.Data) -> constraints.Tendons:
-    tendons = constraints.Tendons()
-    tendons.J_rownnz, tendons.J_rowadr, tendons.J_colind = m.ten_J_rownnz, m.ten_J_rowadr, m.ten_J_colind
-    tendons.invweight0, tendons.J, tendons.length = m.tendon_invweight0, d.ten_J, d.ten_length
-    return tendons
-
-
-def _resolve_equalities(m, d, gains, tendons, rows, qacc_free, twist, wrench, qfrc_row) -> None:
-    for adr in (m.eq_connect_adr, m.eq_wld_adr):  # MuJoCo Warp counts on connects standing before welds
-        wp.launch(
-            constraints._resolve_body_equality,
-            dim=(d.nworld, adr.size),
-            inputs=[
-                gains,
-                m.body_rootid,
-                m.body_weldid,
-                m.body_invweight0,
-                m.site_bodyid,
-                m.site_quat,
-                m.eq_type,
-                m.eq_obj1id,
-                m.eq_obj2id,
-                m.eq_objtype,
-                m.eq_solimp,
-                m.eq_data,
-                adr,
-                d.eq_active,
-                d.xpos,
-                d.xquat,
-                d.xmat,
-                d.site_xpos,
-                d.subtree_com,
-                twist,
-            ],
-            outputs=[rows, d.ne, wrench],
-        )
-    wp.launch(
-        constraints._resolve_joint_equality,
-        dim=(d.nworld, m.eq_jnt_adr.size),
-        inputs=[
-            gains,
-            m.qpos0,
-            m.jnt_qposadr,
-            m.jnt_dofadr,
-            m.dof_invweight0,
-            m.eq_obj1id,
-            m.eq_obj2id,
-            m.eq_solimp,
-            m.eq_data,
-            m.eq_jnt_adr,
-            d.qpos,
-            d.qvel,
-            d.eq_active,
-            qacc_free,
-        ],
-        outputs=[rows, d.ne, qfrc_row],
-    )
-    wp.launch(
-        constraints._resolve_tendon_equality,
-        dim=(d.nworld, m.eq_ten_adr.size),
-        inputs=[
-            gains,
-            tendons,
-            m.tendon_length0,
-            m.eq_obj1id,
-            m.eq_obj2id,
-            m.eq_solimp,
-            m.eq_data,
-            m.eq_ten_adr,
-            d.qvel,
-            d.eq_active,
-            qacc_free,
-        ],
-        outputs=[rows, d.ne, qfrc_row],
-    )
-
-
-def _resolve_limits(m, d, gains, tendons, rows, qacc_free, qfrc_row) -> None:
-    for adr in (m.jnt_limited_ball_adr, m.jnt_limited_slide_hinge_adr):
-        wp.launch(
-            constraints._resolve_joint_limit,
-            dim=(d.nworld, adr.size),
-            inputs=[
-                gains,
-                m.jnt_type,
-                m.jnt_qposadr,
-                m.jnt_dofadr,
-                m.jnt_solimp,
-                m.jnt_range,
-                m.jnt_margin,
-                m.dof_invweight0,
-                adr,
-                d.qpos,
-                d.qvel,
-                qacc_free,
-            ],
-            outputs=[rows, d.nl, qfrc_row],
-        )
-    wp.launch(
-        constraints._resolve_tendon_limit,
-        dim=(d.nworld, m.tendon_limited_adr.size),
-        inputs=[
-            gains,
-            tendons,
-            m.tendon_solimp_lim,
-            m.tendon_range,
-            m.tendon_margin,
-            m.tendon_limited_adr,
-            d.qvel,
-            qacc_free,
-        ],
-        outputs=[rows, d.nl, qfrc_row],
-    )
-
-
-def _resolve_contacts(m: Model, d: mjw.Data, factor: Factor | None, twist: wp.array, wrench: wp.array) -> None:
-    p = m.comfree
-    gram = exact.contact_gram(m, d, factor.H if factor else d.M) if p.exact else wp.empty(0, dtype=vec11)
-    wp.launch(
-        kernels._resolve_contact,
-        dim=d.naconmax,
-        inputs=[
-            m.opt.timestep,
-            int(m.opt.cone),
-            m.body_rootid,
-            m.body_weldid,
-            m.body_invweight0,
-            m.geom_bodyid,
-            p.stiffness,
-            p.damping,
-            p.smoothing,
-            p.exact,
-            d.njmax,
-            d.naconmax,
-            d.nacon,
-            d.subtree_com,
-            d.contact.dist,
-            d.contact.pos,
-            d.contact.frame,
-            d.contact.includemargin,
-            d.contact.friction,
-            d.contact.solimp,
-            d.contact.dim,
-            d.contact.geom,
-            d.contact.worldid,
-            d.contact.type,
-            d.contact.adhesion,
-            d.contact.surfacevel,
-            twist,
-            gram,
-        ],
-        outputs=[
-            d.nefc,
-            d.contact.efc_address,
-            d.efc.type,
-            d.efc.id,
-            d.efc.force,
-            wrench,
-        ],
-    )
-
-
-def solve(m: Model, d: mjw.Data) -> Factor | None:
+def solve(m: Model, d: mjw.Data) -> Prediction:
     """Constraint forces and qacc, in the place of MuJoCo Warp's `solve`."""
-    qacc_free, factor = predict(m, d)
-    resolve(m, d, qacc_free, factor)
-    if m.opt.run_qacc_smooth or factor is None:
-        mjw.solve_m(m, d, d.qacc, d.efc.Ma)
-    else:
-        private.factor_solve_m(m, d, d.qacc, d.efc.Ma)
-    return factor
+    prediction = predict(m, d)
+    resolve(m, d, prediction)
+    mjw.solve_m(m, d, d.qacc, d.efc.Ma)
+    return prediction
 
 
-def integrate(m: Model, d: mjw.Data, factor: Factor | None) -> None:
-    """Advance the state by H^-1 (tau - c + J' lambda), the factors being those of the prediction."""
-    if factor is None:
+def integrate(m: Model, d: mjw.Data, prediction: Prediction) -> None:
+    """Advance the state by H^-1 (tau - c + J' lambda), equation (9), with the factors of the prediction."""
+    if prediction.factor is None:
         private.advance(m, d, d.qacc)
         return
     qacc = wp.empty((d.nworld, m.nv), dtype=float)
-    private.solve(m, d, factor, qacc, d.efc.Ma)
+    private.solve(m, d, prediction.factor, qacc, d.efc.Ma)
     private.advance(m, d, qacc)
 
 
 def stages(m: Model, d: mjw.Data) -> list[Stage]:
     """The step as stages, to be run in this order; each may be repeated on its own to be timed."""
     check_options(m)
-    made: list[Factor | None] = [None]
+    made: list[Prediction] = []
 
-    def contact() -> None:
-        made[0] = solve(m, d)
+    def prediction() -> None:
+        made[:] = [predict(m, d)]
 
     return compose(
         m,
         d,
         rows=lambda: None,
         acceleration=lambda: fwd_acceleration(m, d, factorize=True),
-        contact=contact,
+        solve=[
+            ("prediction", prediction),
+            ("contact", lambda: resolve(m, d, made[0])),
+            ("acceleration", lambda: mjw.solve_m(m, d, d.qacc, d.efc.Ma)),
+        ],
         integration=lambda: integrate(m, d, made[0]),
     )
 

@@ -1,15 +1,17 @@
-"""ComFree's kernels for contacts: body twists, closed-form facet forces, gathering of wrenches."""
+"""Contacts in closed form without Jacobian rows: body twists, facet forces, gathering of wrenches."""
 
+import mujoco_warp as mjw
 import warp as wp
 from mujoco_warp import ConeType
 
+from stickslip.physics.comfree import exact
+from stickslip.physics.comfree.model import Model
+from stickslip.physics.comfree.rows import MIN_INVERSE_MASS, Scratch, impedance_force, unilateral
 from stickslip.physics.contact import body_twist, impedance, point_velocity, wrench_at
 from stickslip.physics.mjwarp_private import ConstraintType, ContactType, vec5, vec10, vec11
 
 wp.set_module_options({"enable_backward": False})
 
-MIN_INVERSE_MASS = wp.constant(1.0e-15)
-"""Floor under inverse masses, 1/kg: contacts between bodies that cannot move get a finite, unused force."""
 
 EXACT_FLOOR = wp.constant(1.0e-2)
 """Least share of the heuristic inverse mass that the exact one may have: it is 0 where a contact cannot give way."""
@@ -28,21 +30,6 @@ def stable_ratio(ratio: float, nfacet: int, k: float, d: float, timestep: float)
     """
     gain = float(nfacet) * ratio * (k * timestep + d)
     return ratio * wp.min(1.0, MAX_GAIN / wp.max(gain, 1.0e-10))
-
-
-@wp.func
-def impedance_force(mass: float, k: float, d: float, timestep: float, u: float, phi: float) -> float:
-    """-K (u dt + phi) - D u with K = k M / dt and D = d M / dt, equations (8) and (11)."""
-    return -mass / timestep * (k * (u * timestep + phi) + d * u)
-
-
-@wp.func
-def unilateral(force: float, smoothing: float) -> float:
-    """max(0, force), or its softplus of sharpness `smoothing` in 1/N where that is positive."""
-    if smoothing <= 0.0:
-        return wp.max(force, 0.0)
-    x = smoothing * force
-    return (wp.max(x, 0.0) + wp.log(1.0 + wp.exp(-wp.abs(x)))) / smoothing
 
 
 @wp.kernel
@@ -249,3 +236,80 @@ def _gather_wrench(
     qfrc = wp.dot(cdof_in[worldid, dofid], wrench) + qfrc_row_in[worldid, dofid]
     qfrc_constraint_out[worldid, dofid] = qfrc
     efc_Ma_out[worldid, dofid] = qfrc_smooth_in[worldid, dofid] + qfrc
+
+
+def predict_twists(m: Model, d: mjw.Data, s: Scratch) -> None:
+    """Fill the twists of all bodies; clear their wrenches and the rows."""
+    wp.launch(
+        _predict_body_twist,
+        dim=(d.nworld, m.nbody),
+        inputs=[
+            m.opt.timestep,
+            m.body_weldid,
+            m.body_dofnum,
+            m.body_dofadr,
+            m.dof_parentid,
+            d.qvel,
+            d.cdof,
+            s.qacc_free,
+        ],
+        outputs=[d.ne, d.nf, d.nl, d.nefc, s.twist, s.wrench],
+    )
+
+
+def gather_forces(m: Model, d: mjw.Data, s: Scratch) -> None:
+    """qfrc_constraint and efc.Ma from the wrenches on bodies and the forces on dofs."""
+    wp.launch(
+        _gather_wrench,
+        dim=(d.nworld, m.nv),
+        inputs=[m.dof_bodyid, m.comfree.body_subtreenum, d.cdof, d.qfrc_smooth, s.wrench, s.qfrc_row],
+        outputs=[d.qfrc_constraint, d.efc.Ma],
+    )
+
+
+def resolve_contacts(m: Model, d: mjw.Data, s: Scratch, H: wp.array) -> None:
+    """Add the forces of all contacts; H is the integrator's matrix, for the exact impedance."""
+    p = m.comfree
+    gram = exact.contact_gram(m, d, H) if p.exact else wp.empty(0, dtype=vec11)
+    wp.launch(
+        _resolve_contact,
+        dim=d.naconmax,
+        inputs=[
+            m.opt.timestep,
+            int(m.opt.cone),
+            m.body_rootid,
+            m.body_weldid,
+            m.body_invweight0,
+            m.geom_bodyid,
+            p.stiffness,
+            p.damping,
+            p.smoothing,
+            p.exact,
+            d.njmax,
+            d.naconmax,
+            d.nacon,
+            d.subtree_com,
+            d.contact.dist,
+            d.contact.pos,
+            d.contact.frame,
+            d.contact.includemargin,
+            d.contact.friction,
+            d.contact.solimp,
+            d.contact.dim,
+            d.contact.geom,
+            d.contact.worldid,
+            d.contact.type,
+            d.contact.adhesion,
+            d.contact.surfacevel,
+            s.twist,
+            gram,
+        ],
+        outputs=[
+            d.nefc,
+            d.contact.efc_address,
+            d.efc.type,
+            d.efc.id,
+            d.efc.force,
+            s.wrench,
+        ],
+    )

@@ -1,0 +1,352 @@
+"""Equality constraints without Jacobian rows, by the closed form of contacts, equation (8), and never clamped.
+
+A connect or weld acts between two bodies and needs only their twists. Couplings of joints and of tendons act on dofs.
+"""
+
+import mujoco_warp as mjw
+import warp as wp
+from mujoco_warp import ObjType
+
+from stickslip.physics.comfree.model import Model
+from stickslip.physics.comfree.rows import (
+    Gains,
+    Rows,
+    Scratch,
+    Tendons,
+    free_velocity,
+    pull_tendon,
+    row_force,
+    row_mass,
+    store_row,
+    tendon_free_velocity,
+)
+from stickslip.physics.contact import point_velocity, wrench_at
+from stickslip.physics.mjwarp_private import ConstraintType, EqType, vec5, vec12
+
+wp.set_module_options({"enable_backward": False})
+
+
+@wp.func
+def mul_quat(a: wp.quat, b: wp.quat) -> wp.quat:
+    """Product of quaternions stored as MuJoCo stores them: w, x, y, z."""
+    va = wp.vec3(a[1], a[2], a[3])
+    vb = wp.vec3(b[1], b[2], b[3])
+    v = a[0] * vb + b[0] * va + wp.cross(va, vb)
+    return wp.quat(a[0] * b[0] - wp.dot(va, vb), v[0], v[1], v[2])
+
+
+@wp.func
+def conjugate(q: wp.quat) -> wp.quat:
+    return wp.quat(q[0], -q[1], -q[2], -q[3])
+
+
+@wp.func
+def weld_rotation(conj2: wp.quat, axis: wp.vec3, quat1: wp.quat, scale: float) -> wp.vec3:
+    """Rate of the weld's rotation residual for a relative angular velocity: scale/2 vec(q2* (0, omega) q1)."""
+    q = mul_quat(mul_quat(conj2, wp.quat(0.0, axis[0], axis[1], axis[2])), quat1)
+    return 0.5 * scale * wp.vec3(q[1], q[2], q[3])
+
+
+@wp.kernel
+def _resolve_body_equality(
+    # Model:
+    gains: Gains,
+    body_rootid: wp.array[int],
+    body_weldid: wp.array[int],
+    body_invweight0: wp.array2d[wp.vec2],
+    site_bodyid: wp.array[int],
+    site_quat: wp.array2d[wp.quat],
+    eq_type: wp.array[int],
+    eq_obj1id: wp.array[int],
+    eq_obj2id: wp.array[int],
+    eq_objtype: wp.array[int],
+    eq_solimp: wp.array2d[vec5],
+    eq_data: wp.array2d[vec12],
+    eq_adr: wp.array[int],
+    # Data in:
+    eq_active_in: wp.array2d[bool],
+    xpos_in: wp.array2d[wp.vec3],
+    xquat_in: wp.array2d[wp.quat],
+    xmat_in: wp.array2d[wp.mat33],
+    site_xpos_in: wp.array2d[wp.vec3],
+    subtree_com_in: wp.array2d[wp.vec3],
+    # In:
+    twist_in: wp.array2d[wp.spatial_vector],
+    # Data out:
+    rows: Rows,
+    ne_out: wp.array[int],
+    # Out:
+    wrench_out: wp.array2d[wp.spatial_vector],
+):
+    """A connect (3 rows) or weld (6 rows) between two bodies or sites."""
+    worldid, index = wp.tid()
+    eqid = eq_adr[index]
+    if not eq_active_in[worldid, eqid]:
+        return
+    data = eq_data[worldid % eq_data.shape[0], eqid]
+    is_weld = eq_type[eqid] == int(EqType.WELD)
+    body1 = eq_obj1id[eqid]
+    body2 = eq_obj2id[eqid]
+    anchor1 = wp.vec3(data[0], data[1], data[2])
+    anchor2 = wp.vec3(data[3], data[4], data[5])
+    if is_weld:  # MuJoCo stores the anchor of the second body first
+        anchor1, anchor2 = anchor2, anchor1
+    quat1 = wp.quat(1.0, 0.0, 0.0, 0.0)
+    quat2 = wp.quat(1.0, 0.0, 0.0, 0.0)
+    pos1 = wp.vec3()
+    pos2 = wp.vec3()
+    if eq_objtype[eqid] == int(ObjType.SITE):
+        pos1 = site_xpos_in[worldid, body1]
+        pos2 = site_xpos_in[worldid, body2]
+        if is_weld:
+            site_id = worldid % site_quat.shape[0]
+            quat1 = mul_quat(xquat_in[worldid, site_bodyid[body1]], site_quat[site_id, body1])
+            quat2 = mul_quat(xquat_in[worldid, site_bodyid[body2]], site_quat[site_id, body2])
+        body1 = site_bodyid[body1]
+        body2 = site_bodyid[body2]
+    else:
+        pos1 = xpos_in[worldid, body1] + xmat_in[worldid, body1] @ anchor1
+        pos2 = xpos_in[worldid, body2] + xmat_in[worldid, body2] @ anchor2
+        if is_weld:
+            quat1 = mul_quat(xquat_in[worldid, body1], wp.quat(data[6], data[7], data[8], data[9]))
+            quat2 = xquat_in[worldid, body2]
+
+    arm1 = pos1 - subtree_com_in[worldid, body_rootid[body1]]
+    arm2 = pos2 - subtree_com_in[worldid, body_rootid[body2]]
+    twist1 = twist_in[worldid, body1]
+    twist2 = twist_in[worldid, body2]
+    gap = pos1 - pos2
+    velocity = point_velocity(twist1, arm1) - point_velocity(twist2, arm2)
+    scale = data[10]
+    conj2 = conjugate(quat2)
+    turn = wp.vec3()
+    if is_weld:
+        error = mul_quat(conj2, quat1)
+        turn = scale * wp.vec3(error[1], error[2], error[3])
+
+    invweight_id = worldid % body_invweight0.shape[0]
+    inverse = body_invweight0[invweight_id, body1] + body_invweight0[invweight_id, body2]
+    solimp = eq_solimp[worldid % eq_solimp.shape[0], eqid]
+    size = wp.sqrt(wp.length_sq(gap) + wp.length_sq(turn))
+    nrow = 3
+    if is_weld:
+        nrow = 6
+    wp.atomic_add(ne_out, worldid, nrow)
+    base = wp.atomic_add(rows.nefc, worldid, nrow)
+
+    force = wp.vec3()
+    torque = wp.vec3()
+    mass = row_mass(solimp, size, inverse[0])
+    kind = int(ConstraintType.EQUALITY)
+    for i in range(3):
+        force[i] = row_force(gains, worldid, mass, velocity[i], gap[i])
+        store_row(rows, worldid, base + i, kind, eqid, gap[i], 0.0, mass, 0.0, force[i])
+    if is_weld:
+        spin = wp.spatial_top(twist1) - wp.spatial_top(twist2)
+        rate = weld_rotation(conj2, spin, quat1, scale)
+        mass = row_mass(solimp, size, inverse[1])
+        moment = wp.vec3()
+        for i in range(3):
+            moment[i] = row_force(gains, worldid, mass, rate[i], turn[i])
+            store_row(rows, worldid, base + 3 + i, kind, eqid, turn[i], 0.0, mass, 0.0, moment[i])
+        # the transpose of omega -> rate, axis by axis
+        torque = wp.vec3(
+            wp.dot(weld_rotation(conj2, wp.vec3(1.0, 0.0, 0.0), quat1, scale), moment),
+            wp.dot(weld_rotation(conj2, wp.vec3(0.0, 1.0, 0.0), quat1, scale), moment),
+            wp.dot(weld_rotation(conj2, wp.vec3(0.0, 0.0, 1.0), quat1, scale), moment),
+        )
+    if body_weldid[body1] != 0:
+        wp.atomic_add(wrench_out, worldid, body1, wrench_at(force, torque, arm1))
+    if body_weldid[body2] != 0:
+        wp.atomic_add(wrench_out, worldid, body2, -wrench_at(force, torque, arm2))
+
+
+@wp.func
+def polynomial(data: vec12, x: float) -> float:
+    return data[0] + x * (data[1] + x * (data[2] + x * (data[3] + x * data[4])))
+
+
+@wp.func
+def polynomial_slope(data: vec12, x: float) -> float:
+    return data[1] + x * (2.0 * data[2] + x * (3.0 * data[3] + x * 4.0 * data[4]))
+
+
+@wp.kernel
+def _resolve_joint_equality(
+    # Model:
+    gains: Gains,
+    qpos0: wp.array2d[float],
+    jnt_qposadr: wp.array[int],
+    jnt_dofadr: wp.array[int],
+    dof_invweight0: wp.array2d[float],
+    eq_obj1id: wp.array[int],
+    eq_obj2id: wp.array[int],
+    eq_solimp: wp.array2d[vec5],
+    eq_data: wp.array2d[vec12],
+    eq_adr: wp.array[int],
+    # Data in:
+    qpos_in: wp.array2d[float],
+    qvel_in: wp.array2d[float],
+    eq_active_in: wp.array2d[bool],
+    # In:
+    qacc_free_in: wp.array2d[float],
+    # Data out:
+    rows: Rows,
+    ne_out: wp.array[int],
+    # Out:
+    qfrc_row_out: wp.array2d[float],
+):
+    """The first joint follows a polynomial of the second, or stays where it is."""
+    worldid, index = wp.tid()
+    eqid = eq_adr[index]
+    if not eq_active_in[worldid, eqid]:
+        return
+    data = eq_data[worldid % eq_data.shape[0], eqid]
+    jnt1 = eq_obj1id[eqid]
+    jnt2 = eq_obj2id[eqid]
+    qpos0_id = worldid % qpos0.shape[0]
+    invweight_id = worldid % dof_invweight0.shape[0]
+    dof1 = jnt_dofadr[jnt1]
+    phi = qpos_in[worldid, jnt_qposadr[jnt1]] - qpos0[qpos0_id, jnt_qposadr[jnt1]] - data[0]
+    u = free_velocity(gains, qvel_in, qacc_free_in, worldid, dof1)
+    inverse = dof_invweight0[invweight_id, dof1]
+    slope = float(0.0)
+    dof2 = int(-1)
+    if jnt2 >= 0:
+        dof2 = jnt_dofadr[jnt2]
+        x = qpos_in[worldid, jnt_qposadr[jnt2]] - qpos0[qpos0_id, jnt_qposadr[jnt2]]
+        phi -= polynomial(data, x) - data[0]
+        slope = polynomial_slope(data, x)
+        u -= slope * free_velocity(gains, qvel_in, qacc_free_in, worldid, dof2)
+        inverse += dof_invweight0[invweight_id, dof2]
+    mass = row_mass(eq_solimp[worldid % eq_solimp.shape[0], eqid], phi, inverse)
+    force = row_force(gains, worldid, mass, u, phi)
+    wp.atomic_add(ne_out, worldid, 1)
+    row = wp.atomic_add(rows.nefc, worldid, 1)
+    store_row(rows, worldid, row, int(ConstraintType.EQUALITY), eqid, phi, 0.0, mass, 0.0, force)
+    wp.atomic_add(qfrc_row_out, worldid, dof1, force)
+    if dof2 >= 0:
+        wp.atomic_add(qfrc_row_out, worldid, dof2, -slope * force)
+
+
+@wp.kernel
+def _resolve_tendon_equality(
+    # Model:
+    gains: Gains,
+    tendons: Tendons,
+    tendon_length0: wp.array2d[float],
+    eq_obj1id: wp.array[int],
+    eq_obj2id: wp.array[int],
+    eq_solimp: wp.array2d[vec5],
+    eq_data: wp.array2d[vec12],
+    eq_adr: wp.array[int],
+    # Data in:
+    qvel_in: wp.array2d[float],
+    eq_active_in: wp.array2d[bool],
+    # In:
+    qacc_free_in: wp.array2d[float],
+    # Data out:
+    rows: Rows,
+    ne_out: wp.array[int],
+    # Out:
+    qfrc_row_out: wp.array2d[float],
+):
+    """The length of the first tendon follows a polynomial of the second's, or stays as it is."""
+    worldid, index = wp.tid()
+    eqid = eq_adr[index]
+    if not eq_active_in[worldid, eqid]:
+        return
+    data = eq_data[worldid % eq_data.shape[0], eqid]
+    ten1 = eq_obj1id[eqid]
+    ten2 = eq_obj2id[eqid]
+    length0_id = worldid % tendon_length0.shape[0]
+    invweight_id = worldid % tendons.invweight0.shape[0]
+    phi = tendons.length[worldid, ten1] - tendon_length0[length0_id, ten1] - data[0]
+    u = tendon_free_velocity(gains, tendons, qvel_in, qacc_free_in, worldid, ten1)
+    inverse = tendons.invweight0[invweight_id, ten1]
+    slope = float(0.0)
+    if ten2 >= 0:
+        x = tendons.length[worldid, ten2] - tendon_length0[length0_id, ten2]
+        phi -= polynomial(data, x) - data[0]
+        slope = polynomial_slope(data, x)
+        u -= slope * tendon_free_velocity(gains, tendons, qvel_in, qacc_free_in, worldid, ten2)
+        inverse += tendons.invweight0[invweight_id, ten2]
+    mass = row_mass(eq_solimp[worldid % eq_solimp.shape[0], eqid], phi, inverse)
+    force = row_force(gains, worldid, mass, u, phi)
+    wp.atomic_add(ne_out, worldid, 1)
+    row = wp.atomic_add(rows.nefc, worldid, 1)
+    store_row(rows, worldid, row, int(ConstraintType.EQUALITY), eqid, phi, 0.0, mass, 0.0, force)
+    pull_tendon(tendons, worldid, ten1, force, qfrc_row_out)
+    if ten2 >= 0:
+        pull_tendon(tendons, worldid, ten2, -slope * force, qfrc_row_out)
+
+
+def resolve_equalities(m: Model, d: mjw.Data, s: Scratch) -> None:
+    """Add the forces of all equality constraints; connects first and welds next, as MuJoCo Warp counts on."""
+    for adr in (m.eq_connect_adr, m.eq_wld_adr):
+        wp.launch(
+            _resolve_body_equality,
+            dim=(d.nworld, adr.size),
+            inputs=[
+                s.gains,
+                m.body_rootid,
+                m.body_weldid,
+                m.body_invweight0,
+                m.site_bodyid,
+                m.site_quat,
+                m.eq_type,
+                m.eq_obj1id,
+                m.eq_obj2id,
+                m.eq_objtype,
+                m.eq_solimp,
+                m.eq_data,
+                adr,
+                d.eq_active,
+                d.xpos,
+                d.xquat,
+                d.xmat,
+                d.site_xpos,
+                d.subtree_com,
+                s.twist,
+            ],
+            outputs=[s.rows, d.ne, s.wrench],
+        )
+    wp.launch(
+        _resolve_joint_equality,
+        dim=(d.nworld, m.eq_jnt_adr.size),
+        inputs=[
+            s.gains,
+            m.qpos0,
+            m.jnt_qposadr,
+            m.jnt_dofadr,
+            m.dof_invweight0,
+            m.eq_obj1id,
+            m.eq_obj2id,
+            m.eq_solimp,
+            m.eq_data,
+            m.eq_jnt_adr,
+            d.qpos,
+            d.qvel,
+            d.eq_active,
+            s.qacc_free,
+        ],
+        outputs=[s.rows, d.ne, s.qfrc_row],
+    )
+    wp.launch(
+        _resolve_tendon_equality,
+        dim=(d.nworld, m.eq_ten_adr.size),
+        inputs=[
+            s.gains,
+            s.tendons,
+            m.tendon_length0,
+            m.eq_obj1id,
+            m.eq_obj2id,
+            m.eq_solimp,
+            m.eq_data,
+            m.eq_ten_adr,
+            d.qvel,
+            d.eq_active,
+            s.qacc_free,
+        ],
+        outputs=[s.rows, d.ne, s.qfrc_row],
+    )
