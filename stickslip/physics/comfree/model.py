@@ -12,6 +12,7 @@ from stickslip.errors import InputError
 
 DEFAULT_STIFFNESS = 0.2
 DEFAULT_DAMPING = 0.001
+_DAMPING = ("dof_damping", "dof_dampingpoly", "actuator_damping", "actuator_dampingpoly")
 
 
 @dataclasses.dataclass
@@ -23,7 +24,7 @@ class Parameters:
         damping: d_user, one value or one a world            (*,)
         smoothing: sharpness of the softplus, 1/N; 0 for the hard max(0, .)
         exact: whether contacts use the exact diagonal (10)
-        dof_damping: the damping that `undamped` speaks of
+        damping_arrays: the model's joint damping that `undamped` speaks of
         undamped: whether no joint had damping when the model was made, so that H = M under Euler
         body_subtreenum: bodies in the subtree of each body, itself included     (nbody,)
         dof_depth: number of dofs above each dof in its tree                      (nv,)
@@ -34,7 +35,7 @@ class Parameters:
     damping: wp.array
     smoothing: float
     exact: bool
-    dof_damping: wp.array
+    damping_arrays: tuple[wp.array, ...]
     undamped: bool
     body_subtreenum: wp.array
     dof_depth: wp.array
@@ -50,6 +51,15 @@ class Model(mjw.Model):
     """
 
     comfree: Parameters
+
+    @property
+    def undamped(self) -> bool:
+        """Whether no joint has damping: none had when the model was made, and its arrays were not replaced since.
+
+        Damping written into those arrays in place is still felt, as an explicit force.
+        """
+        now = (getattr(self, name) for name in _DAMPING)
+        return self.comfree.undamped and all(a is b for a, b in zip(now, self.comfree.damping_arrays, strict=True))
 
 
 def impedance_values(name: str, value: float | Iterable[float]) -> tuple[float, ...]:
@@ -96,18 +106,13 @@ def put_model(
         damping=wp.array(d, dtype=float),
         smoothing=smoothing,
         exact=exact,
-        dof_damping=base.dof_damping,
-        undamped=_undamped(mjm),
+        damping_arrays=tuple(getattr(base, name) for name in _DAMPING),
+        undamped=not any(np.any(getattr(mjm, name)) for name in _DAMPING),
         body_subtreenum=wp.array(subtreenum, dtype=int),
         dof_depth=wp.array(depth, dtype=int),
         maxdepth=int(depth.max(initial=0)) + 1,
     )
     return model
-
-
-def _undamped(mjm: mujoco.MjModel) -> bool:
-    damping = (mjm.dof_damping, mjm.dof_dampingpoly, mjm.actuator_damping, mjm.actuator_dampingpoly)
-    return not any(np.any(values) for values in damping)
 
 
 def without_jacobian(mjm: mujoco.MjModel, d: mjw.Data) -> mjw.Data:

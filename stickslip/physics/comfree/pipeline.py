@@ -65,8 +65,7 @@ def fwd_acceleration(m: Model, d: mjw.Data, factorize: bool = False) -> None:
 
 def _damped(m: Model) -> bool:
     """Whether the integrator's matrix can differ from M."""
-    explicit = m.comfree.undamped and m.dof_damping is m.comfree.dof_damping
-    return private.has_implicit_part(m) and not (m.opt.integrator == mjw.IntegratorType.EULER and explicit)
+    return private.has_implicit_part(m) and not (m.opt.integrator == mjw.IntegratorType.EULER and m.undamped)
 
 
 @dataclasses.dataclass
