@@ -40,7 +40,7 @@ d = mjw.put_data(mjm, mjd, nworld=NWORLD, nconmax=32, njmax=128)
 mjw.step(m, d)  # compiles the kernels
 with wp.ScopedCapture() as capture:
     mjw.step(m, d)
-for _ in range(STEPS - 2):
+for _ in range(STEPS - 1):
     wp.capture_launch(capture.graph)
 
 height = d.qpos.numpy()[:, 2]

@@ -107,7 +107,7 @@ class BenchRun:
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
     """Name of the experiment, as `stickslip bench list` prints it."""
     physics: tuple[str, ...] = ()
-    """Physics to compare; all of them unless given."""
+    """Physics to compare; those of the experiment unless given."""
     device: str | None = None
     """Where to run, such as cpu or cuda:0; the first GPU if there is one, unless given."""
     out: Path = Path("out")

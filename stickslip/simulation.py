@@ -63,10 +63,9 @@ class Simulation:
     def _assign(self, name: str, value: ArrayLike) -> None:
         array = self._array(name)
         shape = tuple(array.shape) + tuple(getattr(array.dtype, "_shape_", ()))
-        given = np.asarray(value)
-        if given.shape == shape[1:]:
-            given = np.broadcast_to(given, shape)
-        array.assign(check_array(name, given, shape).astype(np.float32))
+        one_world = np.shape(value) == shape[1:] if _is_regular(value) else False
+        given = check_array(name, value, shape[1:] if one_world else shape)
+        array.assign(np.broadcast_to(given, shape).astype(np.float32))
 
     @property
     def qpos(self) -> wp.array:
@@ -123,6 +122,7 @@ class Simulation:
     def state(self, state: State) -> None:
         with wp.ScopedDevice(self.device):
             self.d = self.physics.set_state(self.m, self.d, state)
+        self._warned = False
 
     def compile(self) -> None:
         """Compile all kernels and capture the step, without advancing; the first time takes a minute."""
@@ -156,6 +156,8 @@ class Simulation:
         self.compile()
         with wp.ScopedDevice(self.device):
             before = self._remember() if check else None
+            if check:
+                self.d = self.physics.forget_overflow(self.m, self.d)
             for _ in range(n):
                 if self._graph is not None:
                     wp.capture_launch(self._graph)
@@ -173,6 +175,7 @@ class Simulation:
         chosen = np.ones(self.nworld, dtype=bool) if mask is None else np.asarray(mask)
         with wp.ScopedDevice(self.device):
             self.d = self.physics.reset(self.m, self.d, chosen)
+        self._warned = False
 
     def set_model(self, **fields: ArrayLike) -> None:
         """Give fields of the model one value a world, (nworld, ...), or one for all.
@@ -200,6 +203,15 @@ class Simulation:
             if messages:
                 self._warned = True
                 warnings.warn("; ".join(messages), stacklevel=3)
+
+
+def _is_regular(value: ArrayLike) -> bool:
+    """Whether NumPy can tell the shape of a value; it cannot for lists of different lengths."""
+    try:
+        np.shape(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _device(name: str | None) -> wp.Device:

@@ -1,6 +1,7 @@
 """State: what a physics must remember of every world, on the host, in MuJoCo's layout."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,10 +43,10 @@ def check_array(name: str, value: object, shape: tuple[int, ...]) -> NDArray[np.
     return array
 
 
-def check_finite(name: str, array: NDArray[np.floating]) -> None:
-    """Raise InputError naming the first entry that is NaN or infinite."""
-    bad = np.argwhere(~np.isfinite(array))
+def check_finite(name: str, array: NDArray[Any]) -> None:
+    """Raise InputError naming the first entry that is NaN, infinite or beyond single precision."""
+    bad = np.argwhere(~(np.abs(array) <= np.finfo(np.float32).max))
     if len(bad):
         index = tuple(int(i) for i in bad[0])
-        where = ", ".join(map(str, index))
-        raise InputError(f"{name}[{where}] is {array[index]}: it must be finite ({len(bad)} such entries)")
+        where = f"{name}[{', '.join(map(str, index))}]" if index else name
+        raise InputError(f"{where} is {array[index]}: it must be finite, below 3.4e38 ({len(bad)} such entries)")

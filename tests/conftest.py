@@ -1,24 +1,25 @@
 """What every test shares: a quiet Warp, and the devices to run on."""
 
+from collections.abc import Iterator
+
 import pytest
 import warp as wp
 
-wp.config.quiet = True
-wp.config.verbose = False
+wp.config.log_level = wp.LOG_WARNING  # not a line for every module that loads
 wp.init()
 
 DEVICES = ["cpu", "cuda:0"] if wp.is_cuda_available() else ["cpu"]
 
 
 @pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> str:
+def device(request: pytest.FixtureRequest) -> Iterator[str]:
     """The CPU and, where there is one, the first CUDA device; whatever the test makes is made there."""
     with wp.ScopedDevice(request.param):
         yield request.param
 
 
 @pytest.fixture
-def cuda() -> str:
+def cuda() -> Iterator[str]:
     """The first CUDA device; the test is skipped where there is none."""
     if not wp.is_cuda_available():
         pytest.skip("needs a CUDA device")

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import platform
+import subprocess
 from collections.abc import Callable
 from typing import Any
 
@@ -71,11 +72,12 @@ def machine(device: str) -> dict[str, Any]:
 
 
 def _cpu_name() -> str:
+    """The processor's name as lscpu tells it (the kernel's own list has none on ARM), else the architecture."""
     try:
-        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
+        told = subprocess.run(["lscpu"], capture_output=True, text=True, timeout=10, env={**os.environ, "LC_ALL": "C"})
+    except (OSError, subprocess.TimeoutExpired):
         return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    names = [line.split(":", 1)[1].strip() for line in told.stdout.splitlines() if line.startswith("Model name:")]
     return names[0] if names else platform.machine()
 
 

@@ -143,7 +143,11 @@ class Physics(abc.ABC, Generic[M, D]):
 
     @abc.abstractmethod
     def health(self, m: M, d: D) -> Health:
-        """Overflow, worlds that are no longer finite, most contacts seen."""
+        """Overflow since the start, a reset or `forget_overflow`; worlds that are no longer finite; peaks."""
+
+    @abc.abstractmethod
+    def forget_overflow(self, m: M, d: D) -> D:
+        """Clear what `health` remembers of overflow."""
 
 
 class StagedPhysics(Physics[M, D]):

@@ -121,7 +121,7 @@ def run(stages: list[Stage], m: mjw.Model, d: mjw.Data) -> None:
 
 def _needs_contacts_early(m: mjw.Model) -> bool:
     """Whether a stage before the contact forces reads contacts: distance sensors, adhesion, callbacks."""
-    return bool(m.nsensorcollision or m.nacttrnbody or m.flg_adhesion or m.callback.control or m.callback.passive)
+    return bool(m.nsensorcollision or m.flg_adhesion or m.callback.control or m.callback.passive)
 
 
 @functools.cache

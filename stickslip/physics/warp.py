@@ -20,16 +20,21 @@ wp.set_module_options({"enable_backward": False})
 
 ModelT = TypeVar("ModelT", bound=mjw.Model)
 
-# what a step reads from before, besides the model
+# what a step reads from before, besides the model; connects and welds of MuJoCo Warp use the last cvel and cdof_dot
 _REMEMBERED = (
     "time qpos qvel act ctrl qfrc_applied xfrc_applied mocap_pos mocap_quat eq_active history plastic userdata "
-    "qacc_warmstart overflow peak"
+    "qacc_warmstart cvel cdof_dot overflow peak"
 ).split()
 
 # model fields from which MuJoCo derives others: masses, inverse weights, tendon lengths, bounds
 _CONSTANTS_FOLLOW = frozenset(
     "qpos0 body_mass body_inertia body_ipos body_iquat body_pos body_quat dof_armature tendon_armature "
-    "actuator_armature actuator_gear eq_data geom_size".split()
+    "actuator_armature actuator_gear eq_data geom_size cam_pos cam_quat light_pos light_dir".split()
+)
+
+_NOT_NEGATIVE = frozenset(
+    "body_mass body_inertia geom_friction pair_friction dof_damping dof_armature dof_frictionloss "
+    "tendon_frictionloss tendon_damping density viscosity".split()
 )
 
 
@@ -39,7 +44,7 @@ class Data(mjw.Data):
 
     Attributes:
         start: state and inputs of a world at the start (host)
-        peak: most contacts of all worlds, most rows of a world       (2,)
+        peak: most contacts and geom pairs of all worlds, most rows of a world       (3,)
     """
 
     start: mujoco.MjData
@@ -50,6 +55,7 @@ class Data(mjw.Data):
 def _record_peak(
     # Data in:
     nacon_in: wp.array[int],
+    ncollision_in: wp.array[int],
     nefc_in: wp.array[int],
     # Out:
     peak_out: wp.array[int],
@@ -57,8 +63,9 @@ def _record_peak(
     worldid = wp.tid()
     if worldid == 0:
         wp.atomic_max(peak_out, 0, nacon_in[0])
-    if nefc_in[worldid] > peak_out[1]:
-        wp.atomic_max(peak_out, 1, nefc_in[worldid])
+        wp.atomic_max(peak_out, 1, ncollision_in[0])
+    if nefc_in[worldid] > peak_out[2]:
+        wp.atomic_max(peak_out, 2, nefc_in[worldid])
 
 
 @wp.kernel
@@ -117,12 +124,12 @@ class WarpPhysics(StagedPhysics[ModelT, Data]):
         base = self.allocate(mjm, nworld, nconmax, njmax)
         d = Data.__new__(Data)
         d.__dict__.update(base.__dict__)
-        d.start, d.peak = start, wp.zeros(2, dtype=int)
+        d.start, d.peak = start, wp.zeros(3, dtype=int)
         return self._reset(d, wp.ones(nworld, dtype=bool))
 
     def step(self, m: ModelT, d: Data) -> Data:
         self.advance(m, d)
-        wp.launch(_record_peak, dim=d.nworld, inputs=[d.nacon, d.nefc], outputs=[d.peak])
+        wp.launch(_record_peak, dim=d.nworld, inputs=[d.nacon, d.ncollision, d.nefc], outputs=[d.peak])
         return d
 
     def get_state(self, m: ModelT, d: Data) -> State:
@@ -134,6 +141,9 @@ class WarpPhysics(StagedPhysics[ModelT, Data]):
             getattr(d, name).assign(np.asarray(getattr(state, name), dtype=np.float32))
         d.qacc_warmstart.zero_()
         d.overflow.zero_()
+        mjw.kinematics(m, d)
+        mjw.com_pos(m, d)
+        mjw.com_vel(m, d)
         return d
 
     def reset(self, m: ModelT, d: Data, mask: NDArray[np.bool_]) -> Data:
@@ -159,6 +169,8 @@ class WarpPhysics(StagedPhysics[ModelT, Data]):
             "history": s.history,
             "plastic": s.plastic,
             "sensordata": np.zeros_like(s.sensordata),
+            "cvel": np.zeros(s.cvel.size),
+            "cdof_dot": np.zeros(s.cdof_dot.size),
         }
         for name, value in rows.items():
             if value.size:
@@ -189,6 +201,8 @@ class WarpPhysics(StagedPhysics[ModelT, Data]):
             check_finite(name, array)
             if name == "timestep" and (array <= 0).any():
                 raise InputError(f"timestep is {array.min()}: it must be positive")
+            if name in _NOT_NEGATIVE and (array < 0).any():
+                raise InputError(f"{name} is {array.min()} somewhere: it must not be negative")
             array = array if array.ndim > len(shape) else array[None]
             new[name] = (target, wp.array(array, dtype=old.dtype))
         for name, (target, array) in new.items():
@@ -217,11 +231,15 @@ class WarpPhysics(StagedPhysics[ModelT, Data]):
             force=force.numpy()[kept],
         )
 
+    def forget_overflow(self, m: ModelT, d: Data) -> Data:
+        d.overflow.zero_()
+        return d
+
     def health(self, m: ModelT, d: Data) -> Health:
         bits = int(np.bitwise_or.reduce(d.overflow.numpy()))
-        ncon_peak, nefc_peak = (int(v) for v in d.peak.numpy())
+        ncon_peak, _, nefc_peak = (int(v) for v in d.peak.numpy())
         finite = np.isfinite(d.qpos.numpy()).all(axis=1) & np.isfinite(d.qvel.numpy()).all(axis=1)
-        overflow, notes = _explain_overflow(bits, d, ncon_peak, nefc_peak)
+        overflow, notes = _explain_overflow(bits, d)
         return Health(overflow, notes, tuple(int(w) for w in np.flatnonzero(~finite)), ncon_peak, nefc_peak)
 
 
@@ -255,17 +273,20 @@ def _widen_derived(m: mjw.Model, nworld: int) -> None:
             getattr(m, name)._is_batched = True
 
 
-def _explain_overflow(
-    bits: int, d: mjw.Data, ncon_peak: int, nefc_peak: int
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Sentences for the overflow bits: those that drop contacts or rows, and those that do not."""
+def _explain_overflow(bits: int, d: Data) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sentences for the overflow bits: those that drop contacts or rows, and those that do not.
+
+    What was dropped was not counted, so the advice has slack: four contacts for every pair of geoms that came close,
+    a quarter more rows than were asked for.
+    """
     T = mjw.OverflowType
-    found = max(ncon_peak, int(d.ncollision.numpy()[0]))
-    per_world = -(-max(found, d.naconmax + 1) // d.nworld)
-    raise_ncon = f"raise nconmax from {d.naconmax // d.nworld} to at least {per_world}"
+    ncon, npair, nefc = (int(v) for v in d.peak.numpy())
+    nconmax = -(-max(ncon, 4 * npair, d.naconmax + 1) // d.nworld)
+    njmax = max(nefc, d.njmax) * 5 // 4 + 1
+    raise_ncon = f"raise nconmax from {d.naconmax // d.nworld} to at least {nconmax}"
     causes = {
-        T.NEFC: f"constraint rows were dropped: raise njmax from {d.njmax} to at least {max(nefc_peak, d.njmax + 1)}",
-        T.NJMAX_NNZ: f"constraint rows were dropped: raise njmax above {d.njmax}",
+        T.NEFC: f"constraint rows were dropped: raise njmax from {d.njmax} to at least {njmax}",
+        T.NJMAX_NNZ: f"constraint rows were dropped: raise njmax from {d.njmax} to at least {njmax}",
         T.BROADPHASE: f"geom pairs were dropped before the narrow phase: {raise_ncon}",
         T.NARROWPHASE: f"contacts were dropped: {raise_ncon}",
         T.CCD: f"convex collision pairs were dropped: {raise_ncon}",

@@ -56,7 +56,7 @@ def _fill_rows(J: NDArray, mjm: mujoco.MjModel, d: mjw.Data, world: int) -> int:
     """Rows of equalities, dry friction and limits from their kind and id; returns their number."""
     nrow = min(sum(int(count.numpy()[world]) for count in (d.ne, d.nf, d.nl)), len(J))
     kinds, ids = d.efc.type.numpy()[world], d.efc.id.numpy()[world]
-    qpos, length = d.qpos.numpy()[world], d.ten_length.numpy()[world]
+    qpos, length = _row_qpos(mjm, d, world), d.ten_length.numpy()[world]
     tendons = np.zeros((mjm.ntendon, mjm.nv))
     for tendon in range(mjm.ntendon):
         entries = slice(mjm.ten_J_rowadr[tendon], mjm.ten_J_rowadr[tendon] + mjm.ten_J_rownnz[tendon])
@@ -65,14 +65,14 @@ def _fill_rows(J: NDArray, mjm: mujoco.MjModel, d: mjw.Data, world: int) -> int:
     while row < nrow:
         kind, index = ConstraintType(kinds[row]), ids[row]
         if kind == ConstraintType.EQUALITY:
-            block = _equality_rows(mjm, d, world, index, tendons)
+            block = _equality_rows(mjm, d, world, index, qpos, tendons)
         elif kind == ConstraintType.FRICTION_DOF:
             block = np.eye(1, mjm.nv, index)
         elif kind == ConstraintType.FRICTION_TENDON:
             block = tendons[index : index + 1]
         elif kind == ConstraintType.LIMIT_TENDON:
             block = _towards(length[index], mjm.tendon_range[index]) * tendons[index : index + 1]
-        elif mjm.jnt_type[index] == mujoco.mjtJoint.mjJNT_BALL:
+        elif mujoco.mjtJoint(mjm.jnt_type[index]) == mujoco.mjtJoint.mjJNT_BALL:
             axis_angle = np.zeros(3)
             quat = qpos[mjm.jnt_qposadr[index] : mjm.jnt_qposadr[index] + 4].astype(float)
             mujoco.mju_quat2Vel(axis_angle, quat / np.linalg.norm(quat), 1.0)
@@ -80,7 +80,7 @@ def _fill_rows(J: NDArray, mjm: mujoco.MjModel, d: mjw.Data, world: int) -> int:
             dof = mjm.jnt_dofadr[index]
             block[0, dof : dof + 3] = -axis_angle / np.linalg.norm(axis_angle)
         else:
-            sign = _towards(qpos[mjm.jnt_qposadr[index]], mjm.jnt_range[index])
+            sign = _towards(float(qpos[mjm.jnt_qposadr[index]]), mjm.jnt_range[index])
             block = sign * np.eye(1, mjm.nv, mjm.jnt_dofadr[index])
         count = min(len(block), nrow - row)
         J[row : row + count] = block[:count]
@@ -88,18 +88,34 @@ def _fill_rows(J: NDArray, mjm: mujoco.MjModel, d: mjw.Data, world: int) -> int:
     return nrow
 
 
+def _row_qpos(mjm: mujoco.MjModel, d: mjw.Data, world: int) -> NDArray:
+    """The positions that the rows belong to: after a step, those before it, found by the kinematics that it left."""
+    now = d.qpos.numpy()[world].astype(float)
+    before = now.copy()
+    mujoco.mj_integratePos(mjm, before, d.qvel.numpy()[world].astype(float), -mjm.opt.timestep)
+    xpos, xmat = d.xpos.numpy()[world], d.xmat.numpy()[world].reshape(-1, 9)
+    scratch = mujoco.MjData(mjm)
+    scratch.mocap_pos[:], scratch.mocap_quat[:] = d.mocap_pos.numpy()[world], d.mocap_quat.numpy()[world]
+    errors = []
+    for qpos in (now, before):
+        scratch.qpos[:] = qpos
+        mujoco.mj_kinematics(mjm, scratch)
+        errors.append(np.abs(scratch.xpos - xpos).max() + np.abs(scratch.xmat - xmat).max())
+    return now if errors[0] <= errors[1] else before
+
+
 def _towards(value: float, bounds: NDArray) -> float:
     """+1 at the lower bound, -1 at the upper one: the direction in which a limit pushes."""
     return 1.0 if value - bounds[0] < bounds[1] - value else -1.0
 
 
-def _equality_rows(mjm: mujoco.MjModel, d: mjw.Data, world: int, eq: int, tendons: NDArray) -> NDArray:
+def _equality_rows(mjm: mujoco.MjModel, d: mjw.Data, world: int, eq: int, qpos: NDArray, tendons: NDArray) -> NDArray:
     """Jacobian of one equality constraint: 3 rows (connect), 6 (weld) or 1."""
-    kind, data = mjm.eq_type[eq], mjm.eq_data[eq]
+    kind, data = mujoco.mjtEq(mjm.eq_type[eq]), mjm.eq_data[eq]
     obj1, obj2 = mjm.eq_obj1id[eq], mjm.eq_obj2id[eq]
     if kind in (mujoco.mjtEq.mjEQ_JOINT, mujoco.mjtEq.mjEQ_TENDON):
         if kind == mujoco.mjtEq.mjEQ_JOINT:
-            value, rest = d.qpos.numpy()[world][mjm.jnt_qposadr], mjm.qpos0[mjm.jnt_qposadr]
+            value, rest = qpos[mjm.jnt_qposadr], mjm.qpos0[mjm.jnt_qposadr]
             jac = np.eye(mjm.nv)[mjm.jnt_dofadr]
         else:
             value, rest, jac = d.ten_length.numpy()[world], mjm.tendon_length0, tendons
@@ -111,7 +127,7 @@ def _equality_rows(mjm: mujoco.MjModel, d: mjw.Data, world: int, eq: int, tendon
     xpos, xquat, xmat = (getattr(d, name).numpy()[world] for name in ("xpos", "xquat", "xmat"))
     cdof, com = d.cdof.numpy()[world], d.subtree_com.numpy()[world]
     is_weld = kind == mujoco.mjtEq.mjEQ_WELD
-    if mjm.eq_objtype[eq] == mujoco.mjtObj.mjOBJ_SITE:
+    if mujoco.mjtObj(mjm.eq_objtype[eq]) == mujoco.mjtObj.mjOBJ_SITE:
         bodies, points = mjm.site_bodyid[[obj1, obj2]], d.site_xpos.numpy()[world, [obj1, obj2]]
         local = mjm.site_quat[[obj1, obj2]]
     else:
@@ -149,7 +165,7 @@ def _fill_contacts(
         jac = _body_jacobian(mjm, cdof, com, body2, pos) - _body_jacobian(mjm, cdof, com, body1, pos)
         directions = np.vstack([frame @ jac[:3], frame @ jac[3:]])  # n, t1, t2, spin, roll 1, roll 2
         address = contact["efc_address"][i]
-        if dim == 1 or mjm.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC:
+        if dim == 1 or mujoco.mjtCone(mjm.opt.cone) == mujoco.mjtCone.mjCONE_ELLIPTIC:
             rows = address[:dim]
             J[rows] = directions[:dim]
         else:

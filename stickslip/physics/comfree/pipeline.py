@@ -6,7 +6,7 @@ import dataclasses
 import mujoco_warp as mjw
 import warp as wp
 
-from stickslip.errors import Unsupported
+from stickslip.errors import InputError, Unsupported
 from stickslip.physics import mjwarp_private as private
 from stickslip.physics.base import Stage
 from stickslip.physics.comfree.contacts import gather_forces, predict_twists, resolve_contacts
@@ -20,6 +20,8 @@ from stickslip.physics.stages import compose, inertia, run
 
 def check_options(m: Model) -> None:
     """Raise Unsupported for options of the device model that ComFree cannot honour; they can change after put_model."""
+    if not isinstance(m, Model):
+        raise InputError("this model is MuJoCo Warp's: make it with stickslip.comfree.put_model")
     wrong = []
     if m.opt.integrator not in (mjw.IntegratorType.EULER, mjw.IntegratorType.IMPLICITFAST):
         wrong.append(f"integrator {mjw.IntegratorType(m.opt.integrator).name} (use Euler or implicitfast)")

@@ -1,0 +1,191 @@
+"""Friction: every contact force is inside its cone; what slides, spins or rolls is braked, more by more friction."""
+
+import math
+
+import numpy as np
+import pytest
+
+import stickslip as ss
+from tests import support
+from tests.reference.comfree import impedance_curve
+
+GRAVITY = 9.81
+
+# every kind of primitive, with every condim that has friction
+MIXED = """
+<mujoco>
+  <option timestep="0.002" cone="{cone}"/>
+  <worldbody>
+    <geom type="plane" size="2 2 0.1" friction="0.6 0.004 0.001"/>
+    <body pos="0 0 0.06"><freejoint/><geom type="box" size="0.06 0.06 0.06" friction="0.9 0.01 0.002"/></body>
+    <body pos="0.02 0.01 0.17">
+      <freejoint/><geom type="sphere" size="0.05" condim="4" friction="0.4 0.03 0.001"/>
+    </body>
+    <body pos="0.2 0 0.05" euler="90 0 0">
+      <freejoint/><geom type="cylinder" size="0.05 0.06" condim="6" friction="0.5 0.01 0.01"/>
+    </body>
+    <body pos="0.21 0 0.14" euler="0 90 20">
+      <freejoint/><geom type="capsule" size="0.04 0.05" condim="6" friction="0.7 0.02 0.005"/>
+    </body>
+    <body pos="-0.2 0 0.05">
+      <freejoint/><geom type="ellipsoid" size="0.08 0.06 0.05" condim="4" friction="1.2 0.02 0.001"/>
+    </body>
+    <body pos="-0.2 0.01 0.15"><freejoint/><geom type="sphere" size="0.05" friction="0.3 0.01 0.001"/></body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def check_cone(sim: ss.Simulation, *, elliptic: bool) -> dict[int, float]:
+    """Assert that every contact force is inside its cone; returns the largest share of it used, by condim."""
+    contacts = sim.contacts()
+    mu, condim = support.friction_and_condim(sim.mjm, contacts.geom)
+    normal = contacts.force[:, 0]
+    assert (normal >= 0.0).all()
+    used: dict[int, float] = {}
+    for force, m, dim in zip(contacts.force, mu, condim, strict=True):
+        ratios = np.abs(force[1:dim]) / m[: dim - 1]
+        size = float(np.linalg.norm(ratios)) if elliptic else float(ratios.sum())
+        assert size <= force[0] * (1 + 1e-4) + 1e-6, (force, m, dim)
+        assert not force[dim:].any(), "directions that this condim does not have"
+        if force[0] > 1e-3:
+            used[dim] = max(used.get(dim, 0.0), size / force[0])
+    return used
+
+
+@pytest.mark.parametrize(
+    "physics, cone",
+    [
+        (ss.ComFree(), "pyramidal"),
+        (ss.ComFree(), "elliptic"),
+        (ss.ComFree(0.5, 0.005), "pyramidal"),
+        (ss.ComFree(impedance="exact"), "pyramidal"),
+        (ss.ComFree(smoothing=5.0), "pyramidal"),
+        (ss.MuJoCo(), "pyramidal"),
+        (ss.MuJoCo(), "elliptic"),
+    ],
+    ids="comfree comfree-elliptic comfree-stiff comfree-exact comfree-smooth mujoco mujoco-elliptic".split(),
+)
+def test_forces_are_inside_the_cone(physics: ss.Physics, cone: str, device: str) -> None:
+    """sum_i |f_i| / mu_i <= f_n in a moving pile, for each condim; ComFree's cone is a pyramid whatever the option."""
+    sim = ss.Simulation(MIXED.format(cone=cone), physics, nworld=4, device=device, nconmax=64, njmax=512)
+    state = support.perturbed(sim.mjm, 4, scale=1.0)
+    sim.state = state
+    used: dict[int, float] = {}
+    for _ in range(40):
+        sim.step(5)
+        for dim, share in check_cone(sim, elliptic=cone == "elliptic" and physics.name == "mujoco").items():
+            used[dim] = max(used.get(dim, 0.0), share)
+    assert sim.health().ok
+    assert set(used) == {3, 4, 6}
+    assert all(share > 0.9 for share in used.values()), used  # something slid: the bound was reached
+
+
+def test_forces_of_the_hand_are_inside_the_cone(device: str) -> None:
+    """An articulated body with condim 4: the fingertips push the cube, and only inside the cone."""
+    sim = ss.Simulation("hand", ss.ComFree(), nworld=3, device=device)
+    sim.state = support.perturbed(sim.mjm, 3, scale=0.5)
+    seen = 0
+    for _ in range(20):
+        sim.step(5)
+        seen += len(check_cone(sim, elliptic=False))
+    assert seen > 0
+
+
+def trace(sim: ss.Simulation, steps: int, dof: int) -> np.ndarray:
+    """The velocity of a dof of world 0 at every step, the start included."""
+    values = [float(sim.qvel.numpy()[0, dof])]
+    for _ in range(steps):
+        sim.step()
+        values.append(float(sim.qvel.numpy()[0, dof]))
+    return np.array(values)
+
+
+@pytest.mark.parametrize("physics", [ss.ComFree(), ss.MuJoCo()], ids=["comfree", "mujoco"])
+def test_torsion_brakes_a_spinning_sphere(physics: ss.Physics, device: str) -> None:
+    """The spin only falls, falls faster for a larger coefficient, and never faster than Coulomb's torque allows."""
+    final = []
+    for torsion in (0.0005, 0.002, 0.005, 0.02):
+        sim = ss.Simulation(f"sphere-spin:torsion={torsion}", physics, device=device)
+        spin = trace(sim, 150, dof=1)
+        assert (np.diff(spin) <= 1e-5).all() and (spin >= -1e-4).all(), torsion
+        final.append(spin[-1])
+        # torsion * m g of torque on 2/5 m r^2; the tenth is for the bounce of the first steps
+        fastest = torsion * GRAVITY / (0.4 * 0.1**2) * 0.3
+        assert spin[0] - spin[-1] <= 1.1 * fastest
+    assert (np.diff([10.0, *final]) < -0.005).all(), final
+
+
+@pytest.mark.parametrize("physics", [ss.ComFree(), ss.MuJoCo()], ids=["comfree", "mujoco"])
+def test_rolling_friction_brakes_a_cylinder(physics: ss.Physics, device: str) -> None:
+    """The rolling speed only falls, and falls faster for a larger coefficient."""
+    lost = []
+    for rolling in (0.001, 0.003, 0.01, 0.03):
+        sim = ss.Simulation(f"cylinder-roll:rolling={rolling}", physics, device=device)
+        speed = trace(sim, 200, dof=0)
+        # a contact point is a little inside the cylinder, so that it slips a little at first: look at every 10th step
+        assert (np.diff(speed[::10]) <= 1e-4).all(), rolling
+        assert speed[-1] > -1e-3
+        lost.append(speed[0] - speed[-1])
+        # rolling * m g of torque on 3/2 m r^2, and what the first steps lose to slip
+        assert lost[-1] < 1.1 * rolling / 0.1 * GRAVITY / 1.5 * 0.4 + 0.01
+    assert lost[0] > 0.0 and (np.diff(lost) > 0.5 * np.array(lost[:-1])).all(), lost
+
+
+@pytest.mark.parametrize("physics", [ss.ComFree(), ss.MuJoCo()], ids=["comfree", "mujoco"])
+def test_sliding_cube_decelerates(physics: ss.Physics, device: str) -> None:
+    """It slows down to rest, never turns round, and no faster than mu g allows once the impact is over."""
+    for mu in (0.2, 0.5):
+        sim = ss.Simulation(f"sliding-cube:mu={mu}", physics, device=device)
+        speed = trace(sim, 1500, dof=0)
+        assert abs(speed[-1]) < 0.02
+        window = speed[::50]
+        assert (np.diff(window[window > 0.1]) < 0.0).all()
+        stopped = int(np.argmax(speed < 0.02)) * sim.mjm.opt.timestep
+        assert stopped > 0.8 * 2.0 / (mu * GRAVITY)  # Coulomb's time to stop is v / (mu g)
+
+
+@pytest.mark.parametrize("physics", [ss.ComFree(), ss.MuJoCo()], ids=["comfree", "mujoco"])
+def test_box_slides_down_a_slope(physics: ss.Physics, device: str) -> None:
+    """tan(0.5) = 0.55 > mu = 0.2: from rest it covers g (sin - mu cos) t^2 / 2.
+
+    While it slides slowly, half of ComFree's facets point across and carry half of the load: it then brakes with
+    something between mu / 2 and mu.
+    """
+    angle, mu, seconds = 0.5, 0.2, 0.5
+    sim = ss.Simulation(f"box-on-slope:angle={angle},mu={mu}", physics, device=device)
+    start = sim.state.qpos[0, :3].copy()
+    sim.step(round(seconds / sim.mjm.opt.timestep))
+    moved = float(np.linalg.norm(sim.state.qpos[0, :3] - start))
+    coulomb, least = (0.5 * GRAVITY * (math.sin(angle) - m * math.cos(angle)) * seconds**2 for m in (mu, mu / 2))
+    if physics.name == "mujoco":
+        np.testing.assert_allclose(moved, coulomb, rtol=0.05)
+    assert 0.95 * coulomb < moved < 1.02 * least
+
+
+def test_mujoco_holds_a_box_on_a_slope(device: str) -> None:
+    """tan(0.25) = 0.26 < mu = 0.9: it creeps, but by no more than 2 mm/s."""
+    sim = ss.Simulation("box-on-slope:angle=0.25,mu=0.9", ss.MuJoCo(), device=device)
+    sim.step(500)
+    assert float(np.linalg.norm(sim.qvel.numpy()[0, :3])) < 2e-3
+
+
+def test_comfree_creeps_down_a_slope_as_predicted(device: str) -> None:
+    """In the cone's inside ComFree's friction is viscous; the creep is where it balances the weight.
+
+    With all facets pressed, the two along the slope give -2 mu^2 M (k + d / dt) s at each of four corners, for a
+    predicted slip s = v + g dt sin(angle) and M = r / (1 - r) m. The sum is the weight's -m g sin(angle), so
+    v = g sin(angle) dt (1 / (8 mu^2 r / (1 - r) (k dt + d)) - 1).
+    """
+    angle, mu, k, d, dt = 0.25, 0.9, 0.2, 0.001, 0.002
+    sim = ss.Simulation(f"box-on-slope:angle={angle},mu={mu}", ss.ComFree(k, d), device=device)
+    sim.step(1000)
+    contacts = sim.contacts()
+    assert len(contacts) == 4
+    solimp = np.array([0.9, 0.95, 0.001, 0.5, 2.0])
+    ratios = [r / (1 - r) for r in (impedance_curve(solimp, float(dist)) for dist in contacts.dist)]
+    rate = 2 * mu**2 * sum(ratios) * (k * dt + d)
+    creep = GRAVITY * math.sin(angle) * dt * (1 / rate - 1)
+    downhill = np.array([math.cos(angle), 0.0, -math.sin(angle)])
+    np.testing.assert_allclose(sim.qvel.numpy()[0, :3] @ downhill, creep, rtol=0.01)
+    assert creep > 0.01

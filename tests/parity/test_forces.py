@@ -1,0 +1,332 @@
+"""What reads ComFree's forces reads the same ones, and the right ones: rows, sensors, `contact_force`, `contacts()`.
+
+MuJoCo's own C functions, given ComFree's rows by `get_data_into`, are the judge of what rows and sensors mean.
+"""
+
+import mujoco
+import mujoco_warp as mjw
+import numpy as np
+import pytest
+import warp as wp
+
+import stickslip as ss
+import stickslip.comfree as cf
+from stickslip import mjcf
+from tests import support
+from tests.reference import comfree, models
+
+GRAVITY = 9.81
+CONES = ["pyramidal", "elliptic"]
+K, D = 0.2, 0.001
+
+
+def with_cone(mjm: mujoco.MjModel, cone: str) -> mujoco.MjModel:
+    """The model with the cone option set; it is changed in place."""
+    mjm.opt.cone = getattr(mujoco.mjtCone, f"mjCONE_{cone.upper()}")
+    return mjm
+
+
+def computed(mjm: mujoco.MjModel, mjd: mujoco.MjData, function: str) -> tuple[cf.Data, mujoco.MjData]:
+    """ComFree's `forward` or `step` from one state: the device's data, and what `get_data_into` gives."""
+    m = cf.put_model(mjm, stiffness=K, damping=D)
+    d = cf.put_data(mjm, mjd, nconmax=64, njmax=512)
+    getattr(cf, function)(m, d)
+    result = mujoco.MjData(mjm)
+    cf.get_data_into(result, mjm, d)
+    return d, result
+
+
+@pytest.mark.parametrize("function", ["forward", "step"])
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("name", sorted(models.CASES))
+def test_rows_add_up_to_the_constraint_force(name: str, cone: str, function: str, device: str) -> None:
+    """J^T efc_force is qfrc_constraint, and M qacc = qfrc_smooth + qfrc_constraint, in every kind of constraint.
+
+    After `step` too: as in C MuJoCo the rows are those of the step, although the positions have moved on.
+    """
+    mjm = with_cone(mujoco.MjModel.from_xml_string(models.CASES[name].xml), cone)
+    for key in range(mjm.nkey):
+        start = mujoco.MjData(mjm)
+        mujoco.mj_resetDataKeyframe(mjm, start, key)
+        d, mjd = computed(mjm, start, function)
+        nefc = int(d.nefc.numpy()[0])
+        assert mjd.nefc == nefc
+        jac = comfree.row_jacobian(mjm, mjd)
+        terms = np.abs(jac.T) @ np.abs(mjd.efc_force)  # what single precision is relative to
+        got = d.qfrc_constraint.numpy()[0]
+        np.testing.assert_allclose(jac.T @ mjd.efc_force, got, rtol=0.0, atol=1e-5 * (terms.max(initial=0.0) + 1e-3))
+        np.testing.assert_allclose(mjd.qfrc_constraint, got, rtol=1e-6)
+
+        # The rows are the ones MuJoCo would have made: the same kinds, and for contacts the same Jacobian.
+        smooth = comfree.smooth_stage(mjm, start)
+        nrow = int(sum(c.numpy()[0] for c in (d.ne, d.nf, d.nl)))
+        assert mjd.efc_type[:nrow].tolist() == smooth.efc_type[:nrow].tolist()
+        if models.CASES[name].same_contacts:
+            assert sorted(mjd.efc_type[:nefc].tolist()) == sorted(smooth.efc_type[: smooth.nefc].tolist())
+            want = comfree.row_jacobian(mjm, smooth)
+            if cone == "pyramidal" and smooth.nefc:
+                apart = np.abs(want[:, None] - jac[None]).max(axis=2)
+                assert (apart.min(axis=1) < 2e-3 * (1 + np.abs(want).max(axis=1))).all(), apart.min(axis=1)
+
+        inertia = np.zeros((mjm.nv, mjm.nv))
+        mujoco.mj_fullM(mjm, mjd, inertia)
+        total = d.qfrc_smooth.numpy()[0] + got
+        scale = np.abs(inertia) @ np.abs(mjd.qacc) + np.abs(d.qfrc_smooth.numpy()[0]) + terms
+        np.testing.assert_allclose(inertia @ mjd.qacc, total, rtol=0.0, atol=2e-5 * scale.max() + 1e-6)
+
+
+@pytest.mark.parametrize("scene", ["scaling", "humanoid", "hand"])
+def test_rows_of_every_world_add_up(scene: str, device: str) -> None:
+    """The same of the scenes, two of them with a sparse Jacobian, for each of three worlds that differ."""
+    sim = ss.Simulation(scene, ss.ComFree(), nworld=3, device=device)
+    sim.state = support.perturbed(sim.mjm, 3)
+    sim.step(60)
+    for w in range(3):
+        mjd = mujoco.MjData(sim.mjm)
+        cf.get_data_into(mjd, sim.mjm, sim.d, world_id=w)
+        jac = comfree.row_jacobian(sim.mjm, mjd)
+        assert mjd.nefc > 20 and mjd.ncon > 3
+        terms = np.abs(jac.T) @ np.abs(mjd.efc_force)
+        got = sim.d.qfrc_constraint.numpy()[w]
+        np.testing.assert_allclose(jac.T @ mjd.efc_force, got, rtol=0.0, atol=1e-5 * terms.max())
+
+
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize(
+    "name", ["pile", "rolling", "spin_torsion", "pair_margin_gap", "sphere_frictionless", "conveyor"]
+)
+def test_contact_force_is_read_alike_everywhere(name: str, cone: str, device: str) -> None:
+    """`contacts().force`, `contact_force`, C's `mj_contactForce` on the rows, and the reference agree by contact."""
+    mjm = with_cone(mujoco.MjModel.from_xml_string(models.CASES[name].xml), cone)
+    sim = ss.Simulation(mjm, ss.ComFree(K, D), device=device, nconmax=64, njmax=512)
+    start = mujoco.MjData(mjm)
+    mujoco.mj_resetDataKeyframe(mjm, start, 0)
+    sim.step()
+    contacts = sim.contacts()
+    assert len(contacts) > 0
+
+    ids = np.flatnonzero(sim.d.contact.type.numpy()[: int(sim.d.nacon.numpy()[0])] & 1)
+    force = wp.zeros(len(ids), dtype=wp.spatial_vector, device=device)
+    mjw.contact_force(sim.m, sim.d, wp.array(ids, dtype=int, device=device), False, force)
+    np.testing.assert_array_equal(contacts.force, force.numpy())
+
+    # In the world frame it is the contact frame's axes times the same numbers.
+    mjw.contact_force(sim.m, sim.d, wp.array(ids, dtype=int, device=device), True, force)
+    halves = contacts.force.reshape(-1, 2, 3)
+    turned = np.einsum("nij,nhi->nhj", contacts.frame, halves).reshape(-1, 6)
+    np.testing.assert_allclose(force.numpy(), turned, atol=1e-4 * np.abs(turned).max())
+
+    mjd = mujoco.MjData(mjm)
+    cf.get_data_into(mjd, mjm, sim.d)
+    assert mjd.ncon == len(contacts)
+    for i in range(mjd.ncon):
+        by_c = np.zeros(6)
+        mujoco.mj_contactForce(mjm, mjd, i, by_c)
+        np.testing.assert_allclose(by_c, contacts.force[i], rtol=1e-5, atol=1e-5)
+
+    given = [
+        comfree.Contact(
+            dist=float(c.dist),
+            pos=c.pos.copy(),
+            frame=c.frame.reshape(3, 3).copy(),
+            includemargin=float(c.includemargin),
+            friction=c.friction.copy(),
+            solimp=c.solimp.copy(),
+            dim=int(c.dim),
+            geom=(int(c.geom[0]), int(c.geom[1])),
+            surfacevel=c.surfacevel.copy(),
+        )
+        for c in mjd.contact
+    ]
+    want = comfree.step(mjm, start, stiffness=K, damping=D, contacts=given).contact_force
+    np.testing.assert_allclose(contacts.force, want, rtol=1e-3, atol=2e-4 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("cone", CONES)
+def test_rows_of_a_contact_are_where_it_says(cone: str, device: str) -> None:
+    """contact.efc_address counts up, no row has two owners, efc.id points back and efc.type is the cone's."""
+    sim = ss.Simulation(
+        with_cone(mjcf.load("scaling"), cone), ss.ComFree(), nworld=3, device=device, nconmax=48, njmax=400
+    )
+    sim.step(60)
+    d = sim.d
+    nacon = int(d.nacon.numpy()[0])
+    address, worlds = d.contact.efc_address.numpy()[:nacon], d.contact.worldid.numpy()[:nacon]
+    dim, dist = d.contact.dim.numpy()[:nacon], d.contact.dist.numpy()[:nacon]
+    kinds, owners, nefc = d.efc.type.numpy(), d.efc.id.numpy(), d.nefc.numpy()
+    kind = getattr(mujoco.mjtConstraint, f"mjCNSTR_CONTACT_{cone.upper()}")
+    for w in range(3):
+        rows: list[int] = []
+        for i in np.flatnonzero(worlds == w):
+            count = dim[i] if cone == "elliptic" else 2 * (dim[i] - 1)
+            mine = address[i][:count]
+            if dist[i] >= 0.0:
+                assert mine[0] < 0
+                continue
+            assert mine.tolist() == list(range(mine[0], mine[0] + count))
+            assert (kinds[w, mine] == kind).all() and (owners[w, mine] == i).all()
+            rows += mine.tolist()
+        assert sorted(rows) == list(range(nefc[w])) and len(rows) > 20
+
+
+# A box on the floor that carries a second box on a rigid stalk, with sensors between and on them.
+LOADED = """
+<mujoco>
+  <option timestep="0.002" cone="{cone}"/>
+  <worldbody>
+    <geom name="floor" type="plane" size="1 1 0.1" condim="{dim}"/>
+    <body name="lower" pos="0 0 0.1">
+      <freejoint/>
+      <geom name="lower" type="box" size="0.1 0.1 0.1" mass="2" condim="{dim}"/>
+      <site name="sole" type="box" pos="0 0 -0.1" size="0.12 0.12 0.02"/>
+      <site name="left" type="box" pos="-0.1 0 -0.1" size="0.05 0.12 0.02"/>
+      <site name="away" type="box" pos="0 0 0.1" size="0.12 0.12 0.02"/>
+      <site name="imu"/>
+      <body name="upper" pos="0 0 0.2">
+        <geom name="upper" type="box" size="0.05 0.05 0.05" mass="0.5"/>
+        <site name="joint"/>
+        <site name="tilted" euler="90 0 0"/>
+      </body>
+    </body>
+  </worldbody>
+  <sensor>
+    <touch name="sole" site="sole"/>
+    <touch name="left" site="left"/>
+    <touch name="away" site="away"/>
+    <accelerometer name="imu" site="imu"/>
+    <force name="force" site="joint"/>
+    <torque name="torque" site="joint"/>
+    <force name="tilted" site="tilted"/>
+    <contact name="net" geom1="floor" geom2="lower" reduce="netforce" data="found force torque dist pos normal"/>
+    <contact name="strongest" geom1="floor" geom2="lower" reduce="maxforce" num="1" data="found force"/>
+    <contact name="none" geom1="floor" geom2="upper" reduce="netforce" data="found force"/>
+    <framelinacc name="acceleration" objtype="body" objname="lower"/>
+  </sensor>
+</mujoco>
+"""
+
+
+def readings(sim: ss.Simulation, w: int = 0) -> dict[str, np.ndarray]:
+    """Sensor readings by name."""
+    data = sim.d.sensordata.numpy()[w]
+    return {
+        sim.mjm.sensor(i).name: data[sim.mjm.sensor_adr[i] : sim.mjm.sensor_adr[i] + sim.mjm.sensor_dim[i]]
+        for i in range(sim.mjm.nsensor)
+    }
+
+
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("dim", [1, 3, 4, 6])
+def test_sensors_at_rest(dim: int, cone: str, device: str) -> None:
+    """Contacts carry the weight; touch, contact, force and acceleration sensors read what a scale would."""
+    damping = 0.006 / np.sqrt(4 * max(1, 2 * (dim - 1)))  # near critical, so that it comes to rest
+    sim = ss.Simulation(LOADED.format(cone=cone, dim=dim), ss.ComFree(K, damping), device=device)
+    sim.step(800)
+    assert np.abs(sim.state.qvel).max() < 1e-4
+    weight = 2.5 * GRAVITY
+    contacts = sim.contacts()
+    assert len(contacts) == 4
+    np.testing.assert_allclose(contacts.force[:, 0].sum(), weight, rtol=1e-4)
+    np.testing.assert_allclose(contacts.force[:, 0], weight / 4, rtol=1e-3)
+    np.testing.assert_allclose(contacts.force[:, 1:], 0.0, atol=1e-2)
+    np.testing.assert_allclose(sim.d.qfrc_constraint.numpy()[0], [0, 0, weight, 0, 0, 0], atol=5e-3)
+    np.testing.assert_allclose(sim.d.qacc.numpy()[0], 0.0, atol=2e-2)
+
+    read = readings(sim)
+    np.testing.assert_allclose(read["sole"], weight, rtol=1e-4)
+    np.testing.assert_allclose(read["left"], weight / 2, rtol=1e-3)
+    assert read["away"] == 0.0
+    np.testing.assert_allclose(read["imu"], [0.0, 0.0, GRAVITY], atol=5e-3)
+    np.testing.assert_allclose(read["force"], [0.0, 0.0, 0.5 * GRAVITY], atol=5e-3)
+    np.testing.assert_allclose(read["torque"], 0.0, atol=1e-3)
+    np.testing.assert_allclose(read["tilted"], [0.0, 0.5 * GRAVITY, 0.0], atol=5e-3)
+    found, force = read["net"][0], read["net"][1:4]
+    assert found == 4
+    np.testing.assert_allclose(np.abs(force), [weight, 0.0, 0.0] if abs(force[0]) > 1 else [0, 0, weight], atol=1e-2)
+    assert read["strongest"][0] == 4
+    np.testing.assert_allclose(np.abs(read["strongest"][1]), weight / 4, rtol=1e-3)
+    assert not read["none"].any()
+
+
+MEASURED = ["sole", "left", "away", "imu", "force", "torque", "tilted", "net", "strongest", "acceleration"]
+
+
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("dim", [3, 4, 6])
+def test_sensors_in_motion_are_what_mujoco_reads_from_the_same_forces(dim: int, cone: str, device: str) -> None:
+    """Sliding, spinning and bouncing: C MuJoCo's sensors, given ComFree's contacts, rows and accelerations."""
+    sim = ss.Simulation(LOADED.format(cone=cone, dim=dim), ss.ComFree(K, D), device=device)
+    mjm = sim.mjm
+    sim.qvel = [0.6, 0.2, -0.3, 0.1, -0.2, 2.0]
+    touched = 0
+    for _ in range(30):
+        sim.step(3)
+        mjd = mujoco.MjData(mjm)
+        cf.get_data_into(mjd, mjm, sim.d)
+        # the device's state is one integration ahead of its forces: C needs positions and velocities as they were
+        d = sim.d
+        for name in "xpos xquat xmat xipos ximat site_xpos site_xmat subtree_com cvel cdof".split():
+            getattr(mjd, name)[:] = getattr(d, name).numpy()[0].reshape(getattr(mjd, name).shape)
+        mjd.cdof_dot[:], mjd.cinert[:] = d.cdof_dot.numpy()[0], d.cinert.numpy()[0].reshape(mjd.cinert.shape)
+        mjd.qvel[:] = d.qvel.numpy()[0] - mjm.opt.timestep * d.qacc.numpy()[0]
+        got = readings(sim)
+        mujoco.mj_rnePostConstraint(mjm, mjd)
+        mujoco.mj_sensorAcc(mjm, mjd)
+        touched += mjd.ncon
+        for name in MEASURED:
+            want = mjd.sensor(name).data
+            scale = np.abs(want).max() + GRAVITY
+            np.testing.assert_allclose(got[name], want, atol=1e-3 * scale, err_msg=name)
+    assert touched > 40
+
+
+# Joint 0 has no limit: MuJoCo Warp's limit sensors take a joint and a tendon of the same number for one another.
+LIMITS = """
+<mujoco>
+  <option timestep="0.002"/>
+  <worldbody>
+    <body pos="2 0 1">
+      <joint name="hanging" type="slide" axis="0 0 1"/>
+      <geom type="sphere" size="0.05" mass="0.6"/>
+      <site name="load"/>
+    </body>
+    <body pos="0 0 1">
+      <joint name="slide" type="slide" axis="0 0 1" range="-0.1 0.5" armature="0"/>
+      <geom type="sphere" size="0.05" mass="1.5"/>
+    </body>
+    <body pos="1 0 1">
+      <joint name="hinge" axis="0 1 0" range="-1 0.3"/>
+      <geom type="sphere" size="0.05" pos="0.4 0 0" mass="0.8"/>
+    </body>
+    <site name="hook" pos="2 0 2"/>
+  </worldbody>
+  <tendon>
+    <spatial name="rope" limited="true" range="0 1.1"><site site="hook"/><site site="load"/></spatial>
+  </tendon>
+  <sensor>
+    <jointlimitpos name="slide_pos" joint="slide"/>
+    <jointlimitfrc name="slide" joint="slide"/>
+    <jointlimitfrc name="hinge" joint="hinge"/>
+    <tendonlimitpos name="rope_pos" tendon="rope"/>
+    <tendonlimitfrc name="rope" tendon="rope"/>
+  </sensor>
+  <keyframe><key qpos="-0.1 -0.1 0.3"/></keyframe>
+</mujoco>
+"""
+
+
+def test_limit_sensors(device: str) -> None:
+    """A mass on its lower stop, one that rests against a hinge's stop, one on a taut rope: each limit carries it."""
+    sim = ss.Simulation(LIMITS, ss.ComFree(K, 0.01), device=device)
+    sim.step(2000)
+    assert np.abs(sim.state.qvel).max() < 1e-3
+    read = readings(sim)
+    angle = float(sim.state.qpos[0, 2])
+    np.testing.assert_allclose(read["slide"], 1.5 * GRAVITY, rtol=1e-3)
+    np.testing.assert_allclose(read["hinge"], 0.8 * GRAVITY * 0.4 * np.cos(angle), rtol=1e-3)
+    np.testing.assert_allclose(read["rope"], 0.6 * GRAVITY, rtol=1e-3)
+    assert read["slide_pos"] < 0 and read["rope_pos"] < 0
+    assert sim.d.nl.numpy()[0] == 3 and sim.d.nefc.numpy()[0] == 3
+    each = [float(read[name][0]) for name in ("slide", "hinge", "rope")]
+    np.testing.assert_allclose(sorted(sim.d.efc.force.numpy()[0, :3]), sorted(each), rtol=1e-6)
+    np.testing.assert_allclose(sim.d.qfrc_constraint.numpy()[0] + sim.d.qfrc_smooth.numpy()[0], 0.0, atol=5e-3)
