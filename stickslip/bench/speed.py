@@ -191,46 +191,76 @@ def _ratios(results: list[dict[str, Any]]) -> dict[str, Any]:
     return ratios
 
 
+STAGE_ORDER = (
+    "kinematics, centre of mass, inertia, collision, rows, position sensors, velocity, actuation, "
+    "smooth acceleration, prediction, contact, acceleration, force sensors, integration"
+).split(", ")
+COLUMNS = 2
+
+
 def _draw(result: dict[str, Any]) -> "matplotlib.figure.Figure":
-    """Bars of the stages, a bar a physics and case, and step time against contacts."""
+    """A bar a physics for each case, made of its stages; below, step time against contacts."""
     import matplotlib.figure
 
     cases = result["figures"]["cases"]
-    names = list(dict.fromkeys(stage for c in cases for stage in c.get("stages_ms", {})))
     groups = list(dict.fromkeys((c["scene"], c["nworld"]) for c in cases))
-    figure = matplotlib.figure.Figure(figsize=(12, 3 + 3.2 * len(groups)), layout="constrained")
-    axes = figure.subplots(len(groups), 2, squeeze=False, width_ratios=(3, 2))
-    colours = matplotlib.colormaps["tab20"].colors  # pyright: ignore[reportAttributeAccessIssue]
-    for (scene, nworld), (bars, line) in zip(groups, axes, strict=True):
-        own = [c for c in cases if (c["scene"], c["nworld"]) == (scene, nworld)]
-        for row, c in enumerate(own):
-            left = 0.0
-            for stage, colour in zip(names, colours, strict=False):
-                width = c.get("stages_ms", {}).get(stage, 0.0)
-                bars.barh(row, width, left=left, color=colour, label=stage if row == 0 else None)
-                left += width
-            bars.plot([c["ms_per_step"]] * 2, [row - 0.45, row + 0.45], color="black", lw=2)
-            bars.text(left, row, f" {c['ms_per_step']:.3g} ms", va="center", fontsize=9)
-        bars.set_yticks(range(len(own)), [c["physics"] for c in own])
-        bars.invert_yaxis()
-        bars.margins(x=0.15)
-        plural = "s" if nworld > 1 else ""
-        bars.set_title(f"{scene}, {nworld} world{plural}: ms of each stage; black: the whole step", fontsize=10)
-        traced = [c for c in own if "fit" in c]
-        line.set_visible(bool(traced))
-        for c in traced:
-            fit = c["fit"]
-            dots = line.plot(fit["contacts"], fit["ms"], ".", ms=4, label=c["physics"])
-            ends = np.array([min(fit["contacts"]), max(fit["contacts"])])
-            line.plot(ends, fit["offset_ms"] + fit["ns_per_contact"] * 1e-6 * ends, color=dots[0].get_color(), lw=1)
-        if traced:
-            line.set_title("step time against contacts of all worlds, ms", fontsize=10)
-            line.set_ylim(bottom=0)
-            line.legend(fontsize=8)
+    traced = [g for g in groups if any("fit" in c for c in cases if (c["scene"], c["nworld"]) == g)]
+    bar_rows, fit_rows = -(-len(groups) // COLUMNS), -(-len(traced) // COLUMNS)
+    height = 1.9 * bar_rows + 3.2 * fit_rows + 1.4
+    figure = matplotlib.figure.Figure(figsize=(13, height), layout="constrained")
+    ratios = [1.9] * bar_rows + [3.2] * fit_rows
+    axes = figure.subplots(bar_rows + fit_rows, COLUMNS, squeeze=False, height_ratios=ratios)
+    for ax in axes.flat:
+        ax.set_visible(False)
+    for ax, group in zip(axes[:bar_rows].flat, groups, strict=False):
+        _draw_stages(ax, *group, [c for c in cases if (c["scene"], c["nworld"]) == group])
+    for ax, group in zip(axes[bar_rows:].flat, traced, strict=False):
+        _draw_contacts(ax, *group, [c for c in cases if (c["scene"], c["nworld"]) == group])
     handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=8)
-    figure.suptitle(f"speed on {result['machine']['device']}")
+    figure.legend(handles, labels, loc="outside lower center", ncols=7, fontsize=8, frameon=False)
+    figure.suptitle(f"Time of a step on {result['machine']['device']}; black line: the whole step, captured")
     return figure
+
+
+def _draw_stages(ax: Any, scene: str, nworld: int, cases: list[dict[str, Any]]) -> None:
+    import matplotlib
+
+    quiet = matplotlib.colormaps["GnBu_r"](np.linspace(0.1, 0.85, len(STAGE_ORDER)))
+    widest = max(max(sum(c.get("stages_ms", {}).values()), c["ms_per_step"]) for c in cases)
+    for row, c in enumerate(cases):
+        left = 0.0
+        for stage, colour in zip(STAGE_ORDER, quiet, strict=True):
+            width = c.get("stages_ms", {}).get(stage, 0.0)
+            shade = "#d9534f" if stage == "contact" else colour
+            ax.barh(row, width, left=left, color=shade, label=stage if row == 0 else None)
+            left += width
+        ax.plot([c["ms_per_step"]] * 2, [row - 0.45, row + 0.45], color="black", lw=2)
+        label = f"{c['ms_per_step']:.3g} ms"
+        if row and cases[0]["physics"] == "mujoco":
+            label += f", {cases[0]['ms_per_step'] / c['ms_per_step']:.1f} x"
+        ax.text(max(left, c["ms_per_step"]) + 0.015 * widest, row, label, va="center", fontsize=9)
+    ax.set_visible(True)
+    ax.set_yticks(range(len(cases)), [c["physics"] for c in cases])
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1.22 * widest)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_title(f"{scene}, {nworld} world{'s' if nworld > 1 else ''}: stages, ms", fontsize=10, loc="left")
+
+
+def _draw_contacts(ax: Any, scene: str, nworld: int, cases: list[dict[str, Any]]) -> None:
+    for c in cases:
+        if "fit" in c:
+            fit = c["fit"]
+            name = f"{c['physics']}: scatter {100 * fit['residual_rms_share']:.0f} % about the line"
+            dots = ax.plot(fit["contacts"], fit["ms"], ".", ms=5, label=name)
+            ends = np.array([min(fit["contacts"]), max(fit["contacts"])])
+            ax.plot(ends, fit["offset_ms"] + fit["ns_per_contact"] * 1e-6 * ends, color=dots[0].get_color(), lw=1)
+    ax.set_visible(True)
+    ax.set_ylim(bottom=0)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_title(f"{scene}, {nworld} world{'s' if nworld > 1 else ''}: ms a step", fontsize=10, loc="left")
+    ax.set_xlabel("contacts of all worlds")
+    ax.legend(fontsize=8, frameon=False)
 
 
 SPEED = Experiment(

@@ -277,12 +277,12 @@ def _explain_overflow(bits: int, d: Data) -> tuple[tuple[str, ...], tuple[str, .
     """Sentences for the overflow bits: those that drop contacts or rows, and those that do not.
 
     What was dropped was not counted, so the advice has slack: four contacts for every pair of geoms that came close,
-    a quarter more rows than were asked for.
+    half as many rows again as were asked for.
     """
     T = mjw.OverflowType
     ncon, npair, nefc = (int(v) for v in d.peak.numpy())
     nconmax = -(-max(ncon, 4 * npair, d.naconmax + 1) // d.nworld)
-    njmax = max(nefc, d.njmax) * 5 // 4 + 1
+    njmax = max(nefc, d.njmax) * 3 // 2 + 1
     raise_ncon = f"raise nconmax from {d.naconmax // d.nworld} to at least {nconmax}"
     causes = {
         T.NEFC: f"constraint rows were dropped: raise njmax from {d.njmax} to at least {njmax}",
