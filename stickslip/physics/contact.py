@@ -51,6 +51,20 @@ def wrench_at(force: wp.vec3, torque: wp.vec3, arm: wp.vec3) -> wp.spatial_vecto
 
 
 @wp.func
+def mul_quat(a: wp.quat, b: wp.quat) -> wp.quat:
+    """Product of quaternions stored as MuJoCo stores them: w, x, y, z."""
+    va = wp.vec3(a[1], a[2], a[3])
+    vb = wp.vec3(b[1], b[2], b[3])
+    v = a[0] * vb + b[0] * va + wp.cross(va, vb)
+    return wp.quat(a[0] * b[0] - wp.dot(va, vb), v[0], v[1], v[2])
+
+
+@wp.func
+def conjugate(q: wp.quat) -> wp.quat:
+    return wp.quat(q[0], -q[1], -q[2], -q[3])
+
+
+@wp.func
 def impedance(solimp: wp.types.vector(length=5, dtype=float), phi: float) -> float:
     """MuJoCo's impedance curve r(|phi|), equation (13), with MuJoCo's limits on its parameters."""
     r_min = wp.clamp(solimp[0], 1.0e-4, 0.9999)

@@ -23,6 +23,7 @@ __all__ = [
     "energy_pos",
     "energy_vel",
     "factor_solve",
+    "factor_solve_m",
     "has_implicit_part",
     "integration_matrix",
     "solve",
@@ -108,6 +109,11 @@ def factor_solve(m: mjw.Model, d: mjw.Data, H: wp.array, x: wp.array, y: wp.arra
     smooth.factor_solve_i(m, d, H, factor.L, factor.D, x, y)
     _solve_free_bodies(m, d, x, y)
     return factor
+
+
+def factor_solve_m(m: mjw.Model, d: mjw.Data, x: wp.array, y: wp.array) -> None:
+    """Factor M into d.qLD and set x = M^-1 y."""
+    smooth.factor_solve_i(m, d, d.M, d.qLD, d.qLDiagInv, x, y)
 
 
 def solve(m: mjw.Model, d: mjw.Data, factor: Factor, x: wp.array, y: wp.array) -> None:

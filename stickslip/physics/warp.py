@@ -139,11 +139,8 @@ class WarpPhysics(StagedPhysics[ModelT, Data]):
         state.check(d.nworld, m.nq, m.nv, m.na)
         for name in ("time", "qpos", "qvel", "act"):
             getattr(d, name).assign(np.asarray(getattr(state, name), dtype=np.float32))
-        d.qacc_warmstart.zero_()
-        d.overflow.zero_()
-        mjw.kinematics(m, d)
-        mjw.com_pos(m, d)
-        mjw.com_vel(m, d)
+        for memory in (d.qacc_warmstart, d.cvel, d.cdof_dot, d.overflow):  # as in fresh data
+            memory.zero_()
         return d
 
     def reset(self, m: ModelT, d: Data, mask: NDArray[np.bool_]) -> Data:
@@ -276,13 +273,13 @@ def _widen_derived(m: mjw.Model, nworld: int) -> None:
 def _explain_overflow(bits: int, d: Data) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Sentences for the overflow bits: those that drop contacts or rows, and those that do not.
 
-    What was dropped was not counted, so the advice has slack: four contacts for every pair of geoms that came close,
-    half as many rows again as were asked for.
+    What was dropped was not always counted, so the advice has slack: four contacts for every pair of geoms that came
+    close, and twice the rows that were asked for or that the contacts seen would need.
     """
     T = mjw.OverflowType
     ncon, npair, nefc = (int(v) for v in d.peak.numpy())
     nconmax = -(-max(ncon, 4 * npair, d.naconmax + 1) // d.nworld)
-    njmax = max(nefc, d.njmax) * 3 // 2 + 1
+    njmax = 2 * max(nefc, d.njmax, -(-ncon // d.nworld) * d.contact.efc_address.shape[1])
     raise_ncon = f"raise nconmax from {d.naconmax // d.nworld} to at least {nconmax}"
     causes = {
         T.NEFC: f"constraint rows were dropped: raise njmax from {d.njmax} to at least {njmax}",
@@ -295,7 +292,7 @@ def _explain_overflow(bits: int, d: Data) -> tuple[tuple[str, ...], tuple[str, .
         T.EPA_HORIZON: "penetration of two convex geoms was not resolved exactly: use simpler meshes",
         T.TACTILE: "tactile sensors dropped collision pairs",
     }
-    overflow = tuple(text for bit, text in causes.items() if bits & bit)
+    overflow = tuple(dict.fromkeys(text for bit, text in causes.items() if bits & bit))
     notes = ("MuJoCo's solver stopped at its iteration limit",) if bits & (T.ITERATIONS | T.LS_ITERATIONS) else ()
     return overflow, notes
 

@@ -38,7 +38,7 @@ def test_free_fall(physics: ss.Physics, dt: float, device: str) -> None:
     np.testing.assert_allclose(state.qvel[0, :3], [1.0, -0.5, 2.0 - GRAVITY * n * dt], rtol=2e-5, atol=1e-5)
     height = 5.0 + 2.0 * n * dt - GRAVITY * dt**2 * n * (n + 1) / 2
     np.testing.assert_allclose(state.qpos[0, :3], [n * dt, -0.5 * n * dt, height], rtol=2e-5, atol=1e-5)
-    np.testing.assert_allclose(state.qvel[0, 3:], [3.0, 0.0, 0.0], atol=1e-6)  # a sphere's spin does not change
+    np.testing.assert_allclose(state.qvel[0, 3:], [3.0, 0.0, 0.0], atol=5e-6)  # a sphere's spin does not change
     turned = 2.0 * math.atan2(state.qpos[0, 4], state.qpos[0, 3])
     np.testing.assert_allclose(turned, 3.0 * n * dt, rtol=1e-4)
 

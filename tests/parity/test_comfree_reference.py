@@ -16,12 +16,13 @@ import functools
 import mujoco
 import numpy as np
 import pytest
+import warp as wp
 
 import stickslip as ss
 from tests.reference import comfree, models
 
 ALL = sorted(models.CASES)
-TOLERANCE = 1e-4
+TOLERANCE = 2e-4 if wp.is_cuda_available() else 1e-4  # a GPU fuses multiply and add, so its rounding differs
 FLOOR = 1e-3
 CONSTRAINT = 1  # ContactType.CONSTRAINT of MuJoCo Warp: the contact is more than a sensor's.
 NCONMAX = 32

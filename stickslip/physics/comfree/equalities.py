@@ -20,24 +20,10 @@ from stickslip.physics.comfree.rows import (
     store_row,
     tendon_free_velocity,
 )
-from stickslip.physics.contact import point_velocity, wrench_at
+from stickslip.physics.contact import conjugate, mul_quat, point_velocity, wrench_at
 from stickslip.physics.mjwarp_private import ConstraintType, EqType, vec5, vec12
 
 wp.set_module_options({"enable_backward": False})
-
-
-@wp.func
-def mul_quat(a: wp.quat, b: wp.quat) -> wp.quat:
-    """Product of quaternions stored as MuJoCo stores them: w, x, y, z."""
-    va = wp.vec3(a[1], a[2], a[3])
-    vb = wp.vec3(b[1], b[2], b[3])
-    v = a[0] * vb + b[0] * va + wp.cross(va, vb)
-    return wp.quat(a[0] * b[0] - wp.dot(va, vb), v[0], v[1], v[2])
-
-
-@wp.func
-def conjugate(q: wp.quat) -> wp.quat:
-    return wp.quat(q[0], -q[1], -q[2], -q[3])
 
 
 @wp.func
@@ -47,24 +33,39 @@ def weld_rotation(conj2: wp.quat, axis: wp.vec3, quat1: wp.quat, scale: float) -
     return 0.5 * scale * wp.vec3(q[1], q[2], q[3])
 
 
-@wp.kernel
-def _resolve_body_equality(
+@wp.struct
+class Equalities:
+    """The equality constraints of the model; `order` lists connects, welds, joint and then tendon couplings."""
+
+    type: wp.array[int]
+    obj1id: wp.array[int]
+    obj2id: wp.array[int]
+    objtype: wp.array[int]
+    solimp: wp.array2d[vec5]
+    data: wp.array2d[vec12]
+    order: wp.array[int]
+
+
+@wp.func
+def row_count(kind: int) -> int:
+    if kind == int(EqType.WELD):
+        return 6
+    if kind == int(EqType.CONNECT):
+        return 3
+    return 1
+
+
+@wp.func
+def resolve_bodies(
     # Model:
     gains: Gains,
+    equalities: Equalities,
     body_rootid: wp.array[int],
     body_weldid: wp.array[int],
     body_invweight0: wp.array2d[wp.vec2],
     site_bodyid: wp.array[int],
     site_quat: wp.array2d[wp.quat],
-    eq_type: wp.array[int],
-    eq_obj1id: wp.array[int],
-    eq_obj2id: wp.array[int],
-    eq_objtype: wp.array[int],
-    eq_solimp: wp.array2d[vec5],
-    eq_data: wp.array2d[vec12],
-    eq_adr: wp.array[int],
     # Data in:
-    eq_active_in: wp.array2d[bool],
     xpos_in: wp.array2d[wp.vec3],
     xquat_in: wp.array2d[wp.quat],
     xmat_in: wp.array2d[wp.mat33],
@@ -72,21 +73,19 @@ def _resolve_body_equality(
     subtree_com_in: wp.array2d[wp.vec3],
     # In:
     twist_in: wp.array2d[wp.spatial_vector],
+    worldid: int,
+    eqid: int,
+    base: int,
     # Data out:
     rows: Rows,
-    ne_out: wp.array[int],
     # Out:
     wrench_out: wp.array2d[wp.spatial_vector],
 ):
     """A connect (3 rows) or weld (6 rows) between two bodies or sites."""
-    worldid, index = wp.tid()
-    eqid = eq_adr[index]
-    if not eq_active_in[worldid, eqid]:
-        return
-    data = eq_data[worldid % eq_data.shape[0], eqid]
-    is_weld = eq_type[eqid] == int(EqType.WELD)
-    body1 = eq_obj1id[eqid]
-    body2 = eq_obj2id[eqid]
+    data = equalities.data[worldid % equalities.data.shape[0], eqid]
+    is_weld = equalities.type[eqid] == int(EqType.WELD)
+    body1 = equalities.obj1id[eqid]
+    body2 = equalities.obj2id[eqid]
     anchor1 = wp.vec3(data[0], data[1], data[2])
     anchor2 = wp.vec3(data[3], data[4], data[5])
     if is_weld:  # MuJoCo stores the anchor of the second body first
@@ -95,7 +94,7 @@ def _resolve_body_equality(
     quat2 = wp.quat(1.0, 0.0, 0.0, 0.0)
     pos1 = wp.vec3()
     pos2 = wp.vec3()
-    if eq_objtype[eqid] == int(ObjType.SITE):
+    if equalities.objtype[eqid] == int(ObjType.SITE):
         pos1 = site_xpos_in[worldid, body1]
         pos2 = site_xpos_in[worldid, body2]
         if is_weld:
@@ -126,14 +125,8 @@ def _resolve_body_equality(
 
     invweight_id = worldid % body_invweight0.shape[0]
     inverse = body_invweight0[invweight_id, body1] + body_invweight0[invweight_id, body2]
-    solimp = eq_solimp[worldid % eq_solimp.shape[0], eqid]
+    solimp = equalities.solimp[worldid % equalities.solimp.shape[0], eqid]
     size = wp.sqrt(wp.length_sq(gap) + wp.length_sq(turn))
-    nrow = 3
-    if is_weld:
-        nrow = 6
-    wp.atomic_add(ne_out, worldid, nrow)
-    base = wp.atomic_add(rows.nefc, worldid, nrow)
-
     force = wp.vec3()
     torque = wp.vec3()
     mass = row_mass(solimp, size, inverse[0])
@@ -171,39 +164,32 @@ def polynomial_slope(data: vec12, x: float) -> float:
     return data[1] + x * (2.0 * data[2] + x * (3.0 * data[3] + x * 4.0 * data[4]))
 
 
-@wp.kernel
-def _resolve_joint_equality(
+@wp.func
+def resolve_joints(
     # Model:
     gains: Gains,
+    equalities: Equalities,
     qpos0: wp.array2d[float],
     jnt_qposadr: wp.array[int],
     jnt_dofadr: wp.array[int],
     dof_invweight0: wp.array2d[float],
-    eq_obj1id: wp.array[int],
-    eq_obj2id: wp.array[int],
-    eq_solimp: wp.array2d[vec5],
-    eq_data: wp.array2d[vec12],
-    eq_adr: wp.array[int],
     # Data in:
     qpos_in: wp.array2d[float],
     qvel_in: wp.array2d[float],
-    eq_active_in: wp.array2d[bool],
     # In:
     qacc_free_in: wp.array2d[float],
+    worldid: int,
+    eqid: int,
+    base: int,
     # Data out:
     rows: Rows,
-    ne_out: wp.array[int],
     # Out:
     qfrc_row_out: wp.array2d[float],
 ):
     """The first joint follows a polynomial of the second, or stays where it is."""
-    worldid, index = wp.tid()
-    eqid = eq_adr[index]
-    if not eq_active_in[worldid, eqid]:
-        return
-    data = eq_data[worldid % eq_data.shape[0], eqid]
-    jnt1 = eq_obj1id[eqid]
-    jnt2 = eq_obj2id[eqid]
+    data = equalities.data[worldid % equalities.data.shape[0], eqid]
+    jnt1 = equalities.obj1id[eqid]
+    jnt2 = equalities.obj2id[eqid]
     qpos0_id = worldid % qpos0.shape[0]
     invweight_id = worldid % dof_invweight0.shape[0]
     dof1 = jnt_dofadr[jnt1]
@@ -219,46 +205,37 @@ def _resolve_joint_equality(
         slope = polynomial_slope(data, x)
         u -= slope * free_velocity(gains, qvel_in, qacc_free_in, worldid, dof2)
         inverse += dof_invweight0[invweight_id, dof2]
-    mass = row_mass(eq_solimp[worldid % eq_solimp.shape[0], eqid], phi, inverse)
+    mass = row_mass(equalities.solimp[worldid % equalities.solimp.shape[0], eqid], phi, inverse)
     force = row_force(gains, worldid, mass, u, phi)
-    wp.atomic_add(ne_out, worldid, 1)
-    row = wp.atomic_add(rows.nefc, worldid, 1)
-    store_row(rows, worldid, row, int(ConstraintType.EQUALITY), eqid, phi, 0.0, mass, 0.0, force)
+    store_row(rows, worldid, base, int(ConstraintType.EQUALITY), eqid, phi, 0.0, mass, 0.0, force)
     wp.atomic_add(qfrc_row_out, worldid, dof1, force)
     if dof2 >= 0:
         wp.atomic_add(qfrc_row_out, worldid, dof2, -slope * force)
 
 
-@wp.kernel
-def _resolve_tendon_equality(
+@wp.func
+def resolve_tendons(
     # Model:
     gains: Gains,
+    equalities: Equalities,
     tendons: Tendons,
     tendon_length0: wp.array2d[float],
-    eq_obj1id: wp.array[int],
-    eq_obj2id: wp.array[int],
-    eq_solimp: wp.array2d[vec5],
-    eq_data: wp.array2d[vec12],
-    eq_adr: wp.array[int],
     # Data in:
     qvel_in: wp.array2d[float],
-    eq_active_in: wp.array2d[bool],
     # In:
     qacc_free_in: wp.array2d[float],
+    worldid: int,
+    eqid: int,
+    base: int,
     # Data out:
     rows: Rows,
-    ne_out: wp.array[int],
     # Out:
     qfrc_row_out: wp.array2d[float],
 ):
     """The length of the first tendon follows a polynomial of the second's, or stays as it is."""
-    worldid, index = wp.tid()
-    eqid = eq_adr[index]
-    if not eq_active_in[worldid, eqid]:
-        return
-    data = eq_data[worldid % eq_data.shape[0], eqid]
-    ten1 = eq_obj1id[eqid]
-    ten2 = eq_obj2id[eqid]
+    data = equalities.data[worldid % equalities.data.shape[0], eqid]
+    ten1 = equalities.obj1id[eqid]
+    ten2 = equalities.obj2id[eqid]
     length0_id = worldid % tendon_length0.shape[0]
     invweight_id = worldid % tendons.invweight0.shape[0]
     phi = tendons.length[worldid, ten1] - tendon_length0[length0_id, ten1] - data[0]
@@ -271,82 +248,153 @@ def _resolve_tendon_equality(
         slope = polynomial_slope(data, x)
         u -= slope * tendon_free_velocity(gains, tendons, qvel_in, qacc_free_in, worldid, ten2)
         inverse += tendons.invweight0[invweight_id, ten2]
-    mass = row_mass(eq_solimp[worldid % eq_solimp.shape[0], eqid], phi, inverse)
+    mass = row_mass(equalities.solimp[worldid % equalities.solimp.shape[0], eqid], phi, inverse)
     force = row_force(gains, worldid, mass, u, phi)
-    wp.atomic_add(ne_out, worldid, 1)
-    row = wp.atomic_add(rows.nefc, worldid, 1)
-    store_row(rows, worldid, row, int(ConstraintType.EQUALITY), eqid, phi, 0.0, mass, 0.0, force)
+    store_row(rows, worldid, base, int(ConstraintType.EQUALITY), eqid, phi, 0.0, mass, 0.0, force)
     pull_tendon(tendons, worldid, ten1, force, qfrc_row_out)
     if ten2 >= 0:
         pull_tendon(tendons, worldid, ten2, -slope * force, qfrc_row_out)
 
 
-def resolve_equalities(m: Model, d: mjw.Data, s: Scratch) -> None:
-    """Add the forces of all equality constraints; connects first and welds next, as MuJoCo Warp counts on."""
-    for adr in (m.eq_connect_adr, m.eq_wld_adr):
-        wp.launch(
-            _resolve_body_equality,
-            dim=(d.nworld, adr.size),
-            inputs=[
-                s.gains,
-                m.body_rootid,
-                m.body_weldid,
-                m.body_invweight0,
-                m.site_bodyid,
-                m.site_quat,
-                m.eq_type,
-                m.eq_obj1id,
-                m.eq_obj2id,
-                m.eq_objtype,
-                m.eq_solimp,
-                m.eq_data,
-                adr,
-                d.eq_active,
-                d.xpos,
-                d.xquat,
-                d.xmat,
-                d.site_xpos,
-                d.subtree_com,
-                s.twist,
-            ],
-            outputs=[s.rows, d.ne, s.wrench],
+@wp.kernel
+def _resolve_equality(
+    # Model:
+    gains: Gains,
+    equalities: Equalities,
+    tendons: Tendons,
+    qpos0: wp.array2d[float],
+    body_rootid: wp.array[int],
+    body_weldid: wp.array[int],
+    body_invweight0: wp.array2d[wp.vec2],
+    jnt_qposadr: wp.array[int],
+    jnt_dofadr: wp.array[int],
+    dof_invweight0: wp.array2d[float],
+    site_bodyid: wp.array[int],
+    site_quat: wp.array2d[wp.quat],
+    tendon_length0: wp.array2d[float],
+    # Data in:
+    qpos_in: wp.array2d[float],
+    qvel_in: wp.array2d[float],
+    eq_active_in: wp.array2d[bool],
+    xpos_in: wp.array2d[wp.vec3],
+    xquat_in: wp.array2d[wp.quat],
+    xmat_in: wp.array2d[wp.mat33],
+    site_xpos_in: wp.array2d[wp.vec3],
+    subtree_com_in: wp.array2d[wp.vec3],
+    # In:
+    qacc_free_in: wp.array2d[float],
+    twist_in: wp.array2d[wp.spatial_vector],
+    # Data out:
+    rows: Rows,
+    ne_out: wp.array[int],
+    # Out:
+    wrench_out: wp.array2d[wp.spatial_vector],
+    qfrc_row_out: wp.array2d[float],
+):
+    """One equality constraint; its rows follow those of the active ones before it, so their order is MuJoCo's."""
+    worldid, index = wp.tid()
+    base = int(0)
+    for i in range(index):
+        if eq_active_in[worldid, equalities.order[i]]:
+            base += row_count(equalities.type[equalities.order[i]])
+    eqid = equalities.order[index]
+    kind = equalities.type[eqid]
+    active = eq_active_in[worldid, eqid]
+    if index == equalities.order.shape[0] - 1:
+        ne = base
+        if active:
+            ne += row_count(kind)
+        ne_out[worldid] = ne
+        rows.nefc[worldid] = ne
+    if not active:
+        return
+    if kind == int(EqType.JOINT):
+        resolve_joints(
+            gains,
+            equalities,
+            qpos0,
+            jnt_qposadr,
+            jnt_dofadr,
+            dof_invweight0,
+            qpos_in,
+            qvel_in,
+            qacc_free_in,
+            worldid,
+            eqid,
+            base,
+            rows,
+            qfrc_row_out,
         )
+    elif kind == int(EqType.TENDON):
+        resolve_tendons(
+            gains,
+            equalities,
+            tendons,
+            tendon_length0,
+            qvel_in,
+            qacc_free_in,
+            worldid,
+            eqid,
+            base,
+            rows,
+            qfrc_row_out,
+        )
+    else:
+        resolve_bodies(
+            gains,
+            equalities,
+            body_rootid,
+            body_weldid,
+            body_invweight0,
+            site_bodyid,
+            site_quat,
+            xpos_in,
+            xquat_in,
+            xmat_in,
+            site_xpos_in,
+            subtree_com_in,
+            twist_in,
+            worldid,
+            eqid,
+            base,
+            rows,
+            wrench_out,
+        )
+
+
+def resolve_equalities(m: Model, d: mjw.Data, s: Scratch) -> None:
+    """Add the forces of all equality constraints."""
+    equalities = Equalities()
+    equalities.type, equalities.objtype = m.eq_type, m.eq_objtype
+    equalities.obj1id, equalities.obj2id = m.eq_obj1id, m.eq_obj2id
+    equalities.solimp, equalities.data, equalities.order = m.eq_solimp, m.eq_data, m.comfree.eq_order
     wp.launch(
-        _resolve_joint_equality,
-        dim=(d.nworld, m.eq_jnt_adr.size),
+        _resolve_equality,
+        dim=(d.nworld, m.comfree.eq_order.size),
         inputs=[
             s.gains,
+            equalities,
+            s.tendons,
             m.qpos0,
+            m.body_rootid,
+            m.body_weldid,
+            m.body_invweight0,
             m.jnt_qposadr,
             m.jnt_dofadr,
             m.dof_invweight0,
-            m.eq_obj1id,
-            m.eq_obj2id,
-            m.eq_solimp,
-            m.eq_data,
-            m.eq_jnt_adr,
+            m.site_bodyid,
+            m.site_quat,
+            m.tendon_length0,
             d.qpos,
             d.qvel,
             d.eq_active,
+            d.xpos,
+            d.xquat,
+            d.xmat,
+            d.site_xpos,
+            d.subtree_com,
             s.qacc_free,
+            s.twist,
         ],
-        outputs=[s.rows, d.ne, s.qfrc_row],
-    )
-    wp.launch(
-        _resolve_tendon_equality,
-        dim=(d.nworld, m.eq_ten_adr.size),
-        inputs=[
-            s.gains,
-            s.tendons,
-            m.tendon_length0,
-            m.eq_obj1id,
-            m.eq_obj2id,
-            m.eq_solimp,
-            m.eq_data,
-            m.eq_ten_adr,
-            d.qvel,
-            d.eq_active,
-            s.qacc_free,
-        ],
-        outputs=[s.rows, d.ne, s.qfrc_row],
+        outputs=[s.rows, d.ne, s.wrench, s.qfrc_row],
     )

@@ -210,26 +210,25 @@ def resolve_friction(m: Model, d: mjw.Data, s: Scratch) -> None:
 
 def resolve_limits(m: Model, d: mjw.Data, s: Scratch) -> None:
     """Add the forces of joint and tendon limits."""
-    for adr in (m.jnt_limited_ball_adr, m.jnt_limited_slide_hinge_adr):
-        wp.launch(
-            _resolve_joint_limit,
-            dim=(d.nworld, adr.size),
-            inputs=[
-                s.gains,
-                m.jnt_type,
-                m.jnt_qposadr,
-                m.jnt_dofadr,
-                m.jnt_solimp,
-                m.jnt_range,
-                m.jnt_margin,
-                m.dof_invweight0,
-                adr,
-                d.qpos,
-                d.qvel,
-                s.qacc_free,
-            ],
-            outputs=[s.rows, d.nl, s.qfrc_row],
-        )
+    wp.launch(
+        _resolve_joint_limit,
+        dim=(d.nworld, m.comfree.jnt_limited.size),
+        inputs=[
+            s.gains,
+            m.jnt_type,
+            m.jnt_qposadr,
+            m.jnt_dofadr,
+            m.jnt_solimp,
+            m.jnt_range,
+            m.jnt_margin,
+            m.dof_invweight0,
+            m.comfree.jnt_limited,
+            d.qpos,
+            d.qvel,
+            s.qacc_free,
+        ],
+        outputs=[s.rows, d.nl, s.qfrc_row],
+    )
     wp.launch(
         _resolve_tendon_limit,
         dim=(d.nworld, m.tendon_limited_adr.size),

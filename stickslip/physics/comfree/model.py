@@ -26,6 +26,8 @@ class Parameters:
         exact: whether contacts use the exact diagonal (10)
         damping_arrays: the model's joint damping that `undamped` speaks of
         undamped: whether no joint had damping when the model was made, so that H = M under Euler
+        eq_order: equality constraints: connects, welds, joint and then tendon couplings (neq,)
+        jnt_limited: joints with limits                                           (*,)
         body_subtreenum: bodies in the subtree of each body, itself included     (nbody,)
         dof_depth: number of dofs above each dof in its tree                      (nv,)
         maxdepth: length of the longest chain of dofs
@@ -37,6 +39,8 @@ class Parameters:
     exact: bool
     damping_arrays: tuple[wp.array, ...]
     undamped: bool
+    eq_order: wp.array
+    jnt_limited: wp.array
     body_subtreenum: wp.array
     dof_depth: wp.array
     maxdepth: int
@@ -108,6 +112,8 @@ def put_model(
         exact=exact,
         damping_arrays=tuple(getattr(base, name) for name in _DAMPING),
         undamped=not any(np.any(getattr(mjm, name)) for name in _DAMPING),
+        eq_order=wp.array(np.argsort(mjm.eq_type, kind="stable"), dtype=int),  # the kinds are numbered in this order
+        jnt_limited=wp.array(np.flatnonzero(mjm.jnt_limited), dtype=int),
         body_subtreenum=wp.array(subtreenum, dtype=int),
         dof_depth=wp.array(depth, dtype=int),
         maxdepth=int(depth.max(initial=0)) + 1,

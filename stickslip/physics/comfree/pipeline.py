@@ -84,14 +84,20 @@ class Prediction:
 
 
 def predict(m: Model, d: mjw.Data) -> Prediction:
-    """Equation (2) with the integrator's matrix H; the factors of M are in d.qLD afterwards."""
+    """Equation (2) with the integrator's matrix H."""
     if not _damped(m):
         return Prediction(d.qacc_smooth, None)
     qacc = wp.empty((d.nworld, m.nv), dtype=float)
     factor = private.factor_solve(m, d, private.integration_matrix(m, d), qacc, d.qfrc_smooth)
-    if not m.opt.run_qacc_smooth:
-        mjw.factor_m(m, d)
     return Prediction(qacc, factor)
+
+
+def accelerate(m: Model, d: mjw.Data) -> None:
+    """qacc = M^-1 (tau - c + J' lambda), with the factors of M that qacc_smooth took, or else fresh ones."""
+    if m.opt.run_qacc_smooth or not _damped(m):
+        mjw.solve_m(m, d, d.qacc, d.efc.Ma)
+    else:
+        private.factor_solve_m(m, d, d.qacc, d.efc.Ma)
 
 
 def resolve(m: Model, d: mjw.Data, prediction: Prediction) -> None:
@@ -119,7 +125,7 @@ def solve(m: Model, d: mjw.Data) -> Prediction:
     """Constraint forces and qacc, in the place of MuJoCo Warp's `solve`."""
     prediction = predict(m, d)
     resolve(m, d, prediction)
-    mjw.solve_m(m, d, d.qacc, d.efc.Ma)
+    accelerate(m, d)
     return prediction
 
 
@@ -149,7 +155,7 @@ def stages(m: Model, d: mjw.Data) -> list[Stage]:
         solve=[
             ("prediction", prediction),
             ("contact", lambda: resolve(m, d, made[0])),
-            ("acceleration", lambda: mjw.solve_m(m, d, d.qacc, d.efc.Ma)),
+            ("acceleration", lambda: accelerate(m, d)),
         ],
         integration=lambda: integrate(m, d, made[0]),
     )
