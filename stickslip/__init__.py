@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from stickslip.errors import BufferOverflow as BufferOverflow
+    from stickslip.errors import DeviceError as DeviceError
+    from stickslip.errors import Diverged as Diverged
+    from stickslip.errors import HealthWarning as HealthWarning
+    from stickslip.errors import InputError as InputError
+    from stickslip.errors import MissingExtra as MissingExtra
+    from stickslip.errors import SceneError as SceneError
     from stickslip.errors import StickslipError as StickslipError
+    from stickslip.errors import Unsupported as Unsupported
     from stickslip.mjcf import load as load
     from stickslip.physics.base import Contacts as Contacts
     from stickslip.physics.base import Health as Health
@@ -18,6 +26,14 @@ if TYPE_CHECKING:
     from stickslip.state import State as State
 
 _WHERE = {
+    "BufferOverflow": "stickslip.errors",
+    "DeviceError": "stickslip.errors",
+    "Diverged": "stickslip.errors",
+    "HealthWarning": "stickslip.errors",
+    "InputError": "stickslip.errors",
+    "MissingExtra": "stickslip.errors",
+    "SceneError": "stickslip.errors",
+    "Unsupported": "stickslip.errors",
     "ComFree": "stickslip.physics.comfree.physics",
     "Contacts": "stickslip.physics.base",
     "Health": "stickslip.physics.base",

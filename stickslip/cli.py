@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from stickslip import __version__
-from stickslip.errors import StickslipError
+from stickslip.errors import HealthWarning, StickslipError
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 """Exit statuses: all went well; the simulation cannot be trusted; the input was wrong; Ctrl-C."""
@@ -185,14 +185,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except StickslipError as error:
         errors.print(f"[red]error:[/] {escape(str(error))}")
         return USAGE
+    except OSError as error:
+        errors.print(f"[red]error:[/] {escape(str(error))}")
+        return USAGE
     except KeyboardInterrupt:
         errors.print("interrupted; every file written so far is whole")
         return INTERRUPTED
 
 
 def _hush() -> None:
-    """Keep Warp from printing each module it loads, and our own warnings, which the closing lines repeat."""
+    """Keep Warp from printing each module it loads; say warnings in a line, but not those the closing lines repeat."""
     import warp as wp
 
     wp.config.log_level = wp.LOG_WARNING
-    warnings.filterwarnings("ignore", category=UserWarning, module="stickslip")
+    warnings.simplefilter("ignore", HealthWarning)
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    warnings.showwarning = lambda message, *_args, **_options: console.print(
+        f"[yellow]warning:[/] {escape(str(message))}"
+    )

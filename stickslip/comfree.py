@@ -11,7 +11,6 @@ from typing import Optional  # noqa: UP035 - signatures are kept as MuJoCo Warp 
 
 import mujoco as _mujoco
 import mujoco_warp as _mjw
-import warp as _wp
 from mujoco_warp import *  # noqa: F403
 
 from stickslip.errors import Unsupported as _Unsupported
@@ -34,7 +33,7 @@ def put_model(
     damping: float | Iterable[float] = _model.DEFAULT_DAMPING,
 ) -> Model:
     """Creates a model on device; `stiffness` and `damping` are ComFree's, one number or one a world."""
-    return _physics.put_model(mjm, batch_sizes, stiffness=stiffness, damping=damping)
+    return _physics.put_model(mjm, batch_sizes, stacklevel=3, stiffness=stiffness, damping=damping)
 
 
 def make_data(
@@ -85,8 +84,8 @@ def get_data_into(result: _mujoco.MjData, mjm: _mujoco.MjModel, d: Data, world_i
 
 
 def make_constraint(m: Model, d: Data):
-    """Clears the rows: ComFree makes them in `solve`, with their forces and without a Jacobian."""
-    _pipeline.clear_rows(m, d)
+    """Clears the rows: ComFree makes them in `solve`, with their forces; only limits that sensors read come now."""
+    _pipeline.make_rows(m, d)
 
 
 def fwd_position(m: Model, d: Data, factorize: bool = True):
@@ -155,4 +154,4 @@ def island(m: Model, d: Data):
     raise _Unsupported("comfree does not support island: it forms no contact rows; call mujoco_warp.island")
 
 
-del Iterable, Optional, _wp
+del Iterable, Optional

@@ -13,11 +13,23 @@ from typing import Any
 import warp as wp
 from warp._src import context  # private: wp.launch_tiled forwards to the `launch` of this module
 
-_PUBLIC = ((wp, "launch"), (wp, "capture_while"), (wp, "capture_if"))
+_REPLACED = (
+    (context, "launch"),
+    (wp, "launch"),
+    (wp, "capture_while"),
+    (wp, "capture_if"),
+    # these run native code on arrays that kernels would have filled
+    (wp.utils, "segmented_sort_pairs"),
+    (wp.utils, "radix_sort_pairs"),
+    (wp.utils, "array_scan"),
+)
 
 
 def load_kernels(step: Callable[[], Any], device: Any) -> None:
-    """Compile and load the kernels that `step()` launches; the arrays those kernels write keep their values."""
+    """Compile and load the kernels that `step()` launches; the arrays those kernels write keep their values.
+
+    Not for several threads at once: what another thread launches meanwhile is noted too, and not carried out.
+    """
     with _noting_launches() as noted:
         step()
     by_block: dict[int | None, dict[Any, None]] = {}
@@ -25,8 +37,12 @@ def load_kernels(step: Callable[[], Any], device: Any) -> None:
         if not kernel.is_generic:
             by_block.setdefault(block_dim, {})[kernel.module] = None
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = min(workers, 16)
     for block_dim, modules in by_block.items():
-        wp.force_load(device=device, modules=list(modules), block_dim=block_dim, max_workers=min(workers, 16))
+        waiting = list(modules)
+        while waiting:  # in batches, since Ctrl-C waits for all that was handed over
+            batch, waiting = waiting[: 2 * workers], waiting[2 * workers :]
+            wp.force_load(device=device, modules=batch, block_dim=block_dim, max_workers=workers)
 
 
 @contextlib.contextmanager
@@ -48,9 +64,13 @@ def _noting_launches() -> Iterator[list[tuple[Any, int | None]]]:
             if branch is not None:
                 branch(**kwargs)
 
-    saved = [(module, name, getattr(module, name)) for module, name in ((context, "launch"), *_PUBLIC)]
+    def nothing(*_args: Any, **_options: Any) -> None:
+        pass
+
+    stand_ins = {"launch": launch, "capture_while": capture_while, "capture_if": capture_if}
+    saved = [(module, name, getattr(module, name)) for module, name in _REPLACED]
     for module, name, _ in saved:
-        setattr(module, name, {"launch": launch, "capture_while": capture_while, "capture_if": capture_if}[name])
+        setattr(module, name, stand_ins.get(name, nothing))
     try:
         yield noted
     finally:

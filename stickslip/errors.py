@@ -35,3 +35,7 @@ class BufferOverflow(StickslipError, RuntimeError):
 
 class Diverged(StickslipError, RuntimeError):
     """A state that is no longer finite."""
+
+
+class HealthWarning(UserWarning):
+    """What a simulation found wrong with itself when its state or contacts were read; `health()` tells more."""

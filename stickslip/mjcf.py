@@ -13,6 +13,7 @@ import mujoco
 
 from stickslip import scenes
 from stickslip.errors import InputError, MissingExtra, SceneError
+from stickslip.state import MIN_TIMESTEP
 
 SUFFIXES = (".xml", ".mjb", ".urdf")
 """The kinds of model files that `load` reads."""
@@ -40,8 +41,10 @@ def load(scene: str | os.PathLike[str] | mujoco.MjModel, *, timestep: float | No
         InputError: `timestep` is not a positive number, or `scene` is of another type
         MissingExtra: a Menagerie robot is asked for and the package mujoco-menagerie is not installed
     """
-    if timestep is not None and not (math.isfinite(timestep) and timestep > 0.0):
-        raise InputError(f"timestep={timestep} must be a finite number of seconds above 0; 0.002 suits most scenes")
+    if timestep is not None and not (math.isfinite(timestep) and timestep > MIN_TIMESTEP):
+        raise InputError(
+            f"timestep={timestep} must be a finite number of seconds above {MIN_TIMESTEP:g}; 0.002 suits most scenes"
+        )
     model = _model(scene)
     if timestep is not None:
         if model is scene:

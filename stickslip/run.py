@@ -2,7 +2,6 @@
 
 import dataclasses
 import difflib
-import importlib.metadata
 import io
 import math
 import time
@@ -19,6 +18,7 @@ from rich.table import Table
 
 import stickslip as ss
 from stickslip import files, render
+from stickslip.bench.experiment import versions
 from stickslip.errors import InputError
 
 MAX_FRAMES = 500
@@ -150,8 +150,9 @@ def make_folder(out: Path) -> None:
     """Make the folder for results, before any work is done for them."""
     try:
         out.mkdir(parents=True, exist_ok=True)
+        files.write_bytes_atomic(out / ".stickslip-probe", b"").unlink()
     except OSError as error:
-        raise InputError(f"--out {out}: cannot make this folder ({error.strerror}); name another one") from None
+        raise InputError(f"--out {out}: cannot write to this folder ({error.strerror}); name another one") from None
 
 
 def progress_bar(console: Console) -> Progress:
@@ -174,12 +175,6 @@ def timed_steps(sim: ss.Simulation, n: int) -> float:
     sim.step(n)
     wp.synchronize_device(sim.device)
     return time.perf_counter() - start
-
-
-def versions() -> dict[str, str]:
-    """Versions of stickslip and of what it computes with."""
-    others = ("mujoco", "mujoco-warp", "warp-lang", "numpy")
-    return {"stickslip": ss.__version__} | {name: importlib.metadata.version(name) for name in others}
 
 
 def png(pixels: np.ndarray) -> bytes:

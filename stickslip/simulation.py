@@ -10,7 +10,7 @@ import warp as wp
 from numpy.typing import ArrayLike
 
 from stickslip import compilation, mjcf
-from stickslip.errors import BufferOverflow, DeviceError, Diverged, InputError
+from stickslip.errors import BufferOverflow, DeviceError, Diverged, HealthWarning, InputError
 from stickslip.physics.base import Contacts, Health, Physics
 from stickslip.physics.catalogue import DEFAULT
 from stickslip.state import State, check_array
@@ -42,9 +42,13 @@ class Simulation:
     ) -> None:
         if isinstance(nworld, bool) or not isinstance(nworld, (int, np.integer)) or nworld < 1:
             raise InputError(f"nworld is {nworld!r}: it must be a whole number, at least 1")
-        self.device = _device(device)
+        if physics is None:
+            physics = DEFAULT()
+        if not isinstance(physics, Physics):
+            raise InputError(f"physics is {physics!r}: give an instance such as stickslip.ComFree()")
+        self.device = resolve_device(device)
         self.mjm = mjcf.load(scene, timestep=timestep)
-        self.physics: Physics[Any, Any] = physics if physics is not None else DEFAULT()
+        self.physics: Physics[Any, Any] = physics
         self.nworld = int(nworld)
         with wp.ScopedDevice(self.device):
             self.m = self.physics.put_model(self.mjm)
@@ -120,6 +124,8 @@ class Simulation:
 
     @state.setter
     def state(self, state: State) -> None:
+        if not isinstance(state, State):
+            raise InputError(f"state must be a stickslip.State, got {type(state).__name__}")
         with wp.ScopedDevice(self.device):
             self.d = self.physics.set_state(self.m, self.d, state)
         self._warned = False
@@ -130,13 +136,15 @@ class Simulation:
             return
         with wp.ScopedDevice(self.device):
             before = self._remember()
-            compilation.load_kernels(lambda: self.physics.step(self.m, self.d), self.device)
-            # a first run loads what that missed: nothing can be loaded while capturing
-            self.d = self.physics.step(self.m, self.d)
-            with wp.ScopedCapture(device=self.device) as capture:
-                self.physics.step(self.m, self.d)
-            self._graph = capture.graph
-            self._restore(before)
+            try:
+                compilation.load_kernels(lambda: self.physics.step(self.m, self.d), self.device)
+                # a first run loads what that missed: nothing can be loaded while capturing
+                self.d = self.physics.step(self.m, self.d)
+                with wp.ScopedCapture(device=self.device) as capture:
+                    self.physics.step(self.m, self.d)
+                self._graph = capture.graph
+            finally:
+                self._restore(before)
 
     def _remember(self) -> dict[str, wp.array]:
         return {name: wp.clone(array) for name, array in self.physics.arrays(self.m, self.d).items()}
@@ -202,7 +210,7 @@ class Simulation:
             messages = self.health().messages
             if messages:
                 self._warned = True
-                warnings.warn("; ".join(messages), stacklevel=3)
+                warnings.warn("; ".join(messages), HealthWarning, stacklevel=3)
 
 
 def _is_regular(value: ArrayLike) -> bool:
@@ -214,7 +222,8 @@ def _is_regular(value: ArrayLike) -> bool:
     return True
 
 
-def _device(name: str | None) -> wp.Device:
+def resolve_device(name: str | None) -> wp.Device:
+    """The device of that name, or the first GPU if there is one, else the CPU."""
     if wp.config.log_level == wp.LOG_INFO:  # Warp's default prints a line for every module that loads
         wp.config.log_level = wp.LOG_WARNING
     wp.init()

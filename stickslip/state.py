@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 from stickslip.errors import InputError
 
+MIN_TIMESTEP = 1e-9
+"""Shortest timestep, s: single precision cannot tell times apart much below it."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class State:

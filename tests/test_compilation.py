@@ -1,5 +1,6 @@
 """Loading kernels ahead: nothing moves, nothing of Warp stays replaced, and nothing is left to compile."""
 
+import mujoco_warp as mjw
 import numpy as np
 import pytest
 import warp as wp
@@ -33,3 +34,14 @@ def test_launch_is_put_back_after_an_error():
         compilation.load_kernels(fail, "cpu")
     assert wp.launch is launch
     assert context.launch is launch
+
+
+def test_large_scenes_sort_their_geoms_only_for_real() -> None:
+    """The broad phase of large scenes sorts by native code; noting launches must not run it on unfilled arrays."""
+    sim = ss.Simulation("scaling", nworld=3, device="cpu")
+    sim.m.opt.broadphase = mjw.BroadphaseType.SAP_SEGMENTED
+    sim.step(150)
+    plain = ss.Simulation("scaling", nworld=3, device="cpu")
+    plain.step(150)
+    assert sim.health().ok
+    np.testing.assert_allclose(sim.state.qpos, plain.state.qpos, atol=2e-3)

@@ -19,6 +19,7 @@ import stickslip
 from stickslip import files
 from stickslip.errors import InputError
 from stickslip.physics.base import Physics
+from stickslip.simulation import resolve_device
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +111,7 @@ def run(
         if key not in stickslip.PHYSICS:
             raise InputError(f"no physics named {key!r}; there is: {', '.join(stickslip.PHYSICS)}")
         chosen[key] = stickslip.PHYSICS[key]()
-    where = str(stickslip.Simulation("sphere-spin", device=device).device)
+    where = resolve_device(device).alias
     settings = Settings(chosen, where, quick, seed, print if progress else lambda line: None)
     result = {
         "experiment": name,

@@ -157,5 +157,6 @@ class StagedPhysics(Physics[M, D]):
     def stages(self, m: M, d: D) -> list[Stage]:
         """The step as named stages in order; running them all advances every world once.
 
-        All but the last leave the state alone and may be repeated.
+        All but the last leave the state alone and may be repeated; "contact" adds to what "constraints", where there
+        is such a stage, has begun.
         """

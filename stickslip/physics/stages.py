@@ -120,8 +120,9 @@ def run(stages: list[Stage], m: mjw.Model, d: mjw.Data) -> None:
 
 
 def _needs_contacts_early(m: mjw.Model) -> bool:
-    """Whether a stage before the contact forces reads contacts: distance sensors, adhesion, callbacks."""
-    return bool(m.nsensorcollision or m.flg_adhesion or m.callback.control or m.callback.passive)
+    """Whether a stage before the contact forces reads contacts: sensors, adhesion, callbacks."""
+    sensors = m.nsensorcollision + m.nsensortaxel + m.sensor_contact_pos_adr.size + m.sensor_contact_vel_adr.size
+    return bool(sensors or m.flg_adhesion or any(vars(m.callback).values()))
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 import abc
 import contextlib
 import dataclasses
+import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 from stickslip.errors import InputError, Unsupported
 from stickslip.physics.base import Contacts, Health, StagedPhysics
-from stickslip.state import State, check_finite
+from stickslip.physics.mjwarp_private import ContactType
+from stickslip.state import MIN_TIMESTEP, State, check_finite
 
 wp.set_module_options({"enable_backward": False})
 
@@ -88,12 +90,20 @@ def _reset_counts(
     eq_active0: wp.array[bool],
     # Data out:
     eq_active_out: wp.array2d[bool],
+    ne_out: wp.array[int],
+    nf_out: wp.array[int],
+    nl_out: wp.array[int],
+    nefc_out: wp.array[int],
     overflow_out: wp.array[int],
 ):
     worldid = wp.tid()
     if mask[worldid]:
         for i in range(eq_active0.shape[0]):
             eq_active_out[worldid, i] = eq_active0[i]
+        ne_out[worldid] = 0
+        nf_out[worldid] = 0
+        nl_out[worldid] = 0
+        nefc_out[worldid] = 0
         overflow_out[worldid] = 0
 
 
@@ -166,6 +176,8 @@ class WarpPhysics(StagedPhysics[ModelT, Data]):
             "history": s.history,
             "plastic": s.plastic,
             "sensordata": np.zeros_like(s.sensordata),
+            "userdata": np.zeros_like(s.userdata),
+            "energy": np.zeros(2),
             "cvel": np.zeros(s.cvel.size),
             "cdof_dot": np.zeros(s.cdof_dot.size),
         }
@@ -176,7 +188,8 @@ class WarpPhysics(StagedPhysics[ModelT, Data]):
                 )
                 wp.launch(_reset_row, dim=flat.shape, inputs=[mask, wp.array(value, dtype=float)], outputs=[flat])
         eq_active0 = wp.array(s.eq_active.astype(bool), dtype=bool)
-        wp.launch(_reset_counts, dim=d.nworld, inputs=[mask, eq_active0], outputs=[d.eq_active, d.overflow])
+        counts = [d.eq_active, d.ne, d.nf, d.nl, d.nefc, d.overflow]
+        wp.launch(_reset_counts, dim=d.nworld, inputs=[mask, eq_active0], outputs=counts)
         return d
 
     def set_model(self, m: ModelT, d: Data, fields: Mapping[str, Any]) -> ModelT:
@@ -184,20 +197,23 @@ class WarpPhysics(StagedPhysics[ModelT, Data]):
         for name, value in fields.items():
             target = m.opt if name in _OPTION_FIELDS else m
             if target is m and name not in _MODEL_FIELDS:
-                close = ", ".join(sorted(n for n in _MODEL_FIELDS if n.split("_")[0] == name.split("_")[0])[:8])
+                close = difflib.get_close_matches(name, sorted(_MODEL_FIELDS | _OPTION_FIELDS), n=4, cutoff=0.5)
                 raise InputError(
-                    f"{name!r} is not a field that can differ between worlds; close ones: {close or 'none'}"
+                    f"{name!r} is not a field that can differ between worlds; close ones: {', '.join(close) or 'none'}"
                 )
             old = getattr(target, name)
             shape = _array_shape(old)[1:]
-            array = np.asarray(value, dtype=bool if old.dtype is bool else float)
+            try:
+                array = np.asarray(value, dtype=bool if old.dtype is bool else float)
+            except (TypeError, ValueError) as error:
+                raise InputError(f"{name} must be numbers of shape {(d.nworld, *shape)}: {error}") from None
             if array.shape not in (shape, (1, *shape), (d.nworld, *shape)):
                 raise InputError(
                     f"{name} has shape {array.shape}, expected {(d.nworld, *shape)} (one a world) or {shape} (for all)"
                 )
             check_finite(name, array)
-            if name == "timestep" and (array <= 0).any():
-                raise InputError(f"timestep is {array.min()}: it must be positive")
+            if name == "timestep" and (array <= MIN_TIMESTEP).any():
+                raise InputError(f"timestep is {array.min()}: it must be positive, above {MIN_TIMESTEP:g} s")
             if name in _NOT_NEGATIVE and (array < 0).any():
                 raise InputError(f"{name} is {array.min()} somewhere: it must not be negative")
             array = array if array.ndim > len(shape) else array[None]
@@ -218,7 +234,7 @@ class WarpPhysics(StagedPhysics[ModelT, Data]):
         force = wp.zeros(n, dtype=wp.spatial_vector)
         mjw.contact_force(m, d, wp.array(np.arange(n), dtype=int), False, force)
         c = d.contact
-        kept = (c.type.numpy()[:n] & 1) != 0  # contacts of the solver; the others serve distance sensors
+        kept = (c.type.numpy()[:n] & int(ContactType.CONSTRAINT)) != 0  # the others serve distance sensors
         return Contacts(
             world=c.worldid.numpy()[:n][kept],
             geom=c.geom.numpy()[:n][kept],

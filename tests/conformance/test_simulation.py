@@ -359,3 +359,30 @@ def test_import_is_light() -> None:
     ]
     assert all(out.split(maxsplit=1)[1].strip() == "[]" for out in outputs), outputs
     assert min(float(out.split()[0]) for out in outputs) < 1.0
+
+
+CONTACT_SENSORS = """
+<mujoco><worldbody><geom name="floor" type="plane" size="1 1 .1"/>
+  <body pos="0 0 .06"><freejoint/><geom name="a" type="box" size=".05 .05 .05"/></body>
+  <body pos="0.01 0 .17"><freejoint/><geom name="b" type="box" size=".05 .05 .05"/></body>
+</worldbody>
+<sensor><contact geom1="a" geom2="floor" num="4" data="found dist pos normal"/>
+  <contact geom1="a" geom2="b" num="4" reduce="mindist" data="found dist"/></sensor></mujoco>
+"""
+
+
+def test_position_stage_contact_sensors_see_this_step(physics: ss.Physics, device: str) -> None:
+    """Contact sensors without forces read the contacts of the step they are in, whatever runs beside it on a GPU."""
+    sim = simulation(CONTACT_SENSORS, physics, device, 64)
+    rng = np.random.default_rng(0)
+    sim.qvel = rng.normal(0.0, 0.3, (64, sim.mjm.nv))
+    for _ in range(40):
+        sim.step()
+        contacts, found = sim.contacts(), sim.d.sensordata.numpy()
+        floor = mujoco.mj_name2id(sim.mjm, mujoco.mjtObj.mjOBJ_GEOM, "floor")
+        a = mujoco.mj_name2id(sim.mjm, mujoco.mjtObj.mjOBJ_GEOM, "a")
+        for world in range(64):
+            mine = (contacts.world == world) & (np.sort(contacts.geom, axis=1) == sorted((floor, a))).all(axis=1)
+            assert found[world, 0] == mine.sum(), world
+            if mine.any():
+                assert np.isclose(contacts.dist[mine], found[world, 1], atol=1e-7).any(), world

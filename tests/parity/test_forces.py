@@ -330,3 +330,41 @@ def test_limit_sensors(device: str) -> None:
     each = [float(read[name][0]) for name in ("slide", "hinge", "rope")]
     np.testing.assert_allclose(sorted(sim.d.efc.force.numpy()[0, :3]), sorted(each), rtol=1e-6)
     np.testing.assert_allclose(sim.d.qfrc_constraint.numpy()[0] + sim.d.qfrc_smooth.numpy()[0], 0.0, atol=5e-3)
+
+
+LIMIT_SENSORS = """
+<mujoco><option timestep="0.002"/>
+  <worldbody>
+    <body><joint name="slide" type="slide" axis="0 0 1" limited="true" range="-0.1 1"/><geom size="0.05" mass="1"/>
+      <body pos="0.3 0 0"><joint name="hinge" axis="0 1 0" limited="true" range="-20 20"/>
+        <geom type="capsule" size="0.02" fromto="0 0 0 0.3 0 0" mass="0.2"/></body></body>
+  </worldbody>
+  <tendon><fixed name="unused"><joint joint="hinge" coef="0"/></fixed>
+    <fixed name="unused too"><joint joint="hinge" coef="0"/></fixed>
+    <fixed name="tendon" limited="true" range="-0.3 0.05">
+      <joint joint="slide" coef="1"/><joint joint="hinge" coef="0.2"/></fixed></tendon>
+  <sensor>
+    <jointlimitpos joint="slide"/><jointlimitvel joint="slide"/><jointlimitpos joint="hinge"/>
+    <jointlimitvel joint="hinge"/><tendonlimitpos tendon="tendon"/><tendonlimitvel tendon="tendon"/>
+  </sensor>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("function", ["step", "forward", "step1 and step2"])
+def test_limit_sensors_read_this_step(function: str, device: str) -> None:
+    """Positions and velocities beyond limits in motion, from the first step on, are those of C MuJoCo."""
+    mjm = mujoco.MjModel.from_xml_string(LIMIT_SENSORS)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        mjd = mujoco.MjData(mjm)
+        mjd.qpos[:] = rng.uniform(-0.5, 0.5, 2).astype(np.float32)
+        mjd.qvel[:] = rng.normal(0.0, 2.0, 2).astype(np.float32)
+        m, d = cf.put_model(mjm), cf.put_data(mjm, mjd, nconmax=8, njmax=16)
+        if function == "step1 and step2":
+            cf.step1(m, d)
+            cf.step2(m, d)
+        else:
+            getattr(cf, function)(m, d)
+        mujoco.mj_forward(mjm, mjd)
+        np.testing.assert_allclose(d.sensordata.numpy()[0], mjd.sensordata, rtol=1e-5, atol=1e-6)

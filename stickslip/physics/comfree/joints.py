@@ -16,6 +16,7 @@ from stickslip.physics.comfree.rows import (
     row_mass,
     store_row,
     tendon_free_velocity,
+    tendon_velocity,
     unilateral,
 )
 from stickslip.physics.mjwarp_private import ConstraintType, vec5
@@ -126,17 +127,22 @@ def _resolve_joint_limit(
     if phi >= 0.0:
         return
     u = float(0.0)
+    vel = float(0.0)
     if is_ball:
         for i in range(3):
             u -= axis[i] * free_velocity(gains, qvel_in, qacc_free_in, worldid, dofid + i)
+            vel -= axis[i] * qvel_in[worldid, dofid + i]
     else:
         u = sign * free_velocity(gains, qvel_in, qacc_free_in, worldid, dofid)
+        vel = sign * qvel_in[worldid, dofid]
     inverse = dof_invweight0[worldid % dof_invweight0.shape[0], dofid]
     mass = row_mass(jnt_solimp[worldid % jnt_solimp.shape[0], jntid], phi, inverse)
     force = unilateral(row_force(gains, worldid, mass, u, phi), gains.smoothing)
     wp.atomic_add(nl_out, worldid, 1)
     row = wp.atomic_add(rows.nefc, worldid, 1)
     store_row(rows, worldid, row, int(ConstraintType.LIMIT_JOINT), jntid, dist, margin, mass, 0.0, force)
+    if row < rows.njmax:
+        rows.vel[worldid, row] = vel
     if is_ball:
         for i in range(3):
             wp.atomic_add(qfrc_row_out, worldid, dofid + i, -axis[i] * force)
@@ -184,6 +190,8 @@ def _resolve_tendon_limit(
     wp.atomic_add(nl_out, worldid, 1)
     row = wp.atomic_add(rows.nefc, worldid, 1)
     store_row(rows, worldid, row, int(ConstraintType.LIMIT_TENDON), tenid, dist, margin, mass, 0.0, force)
+    if row < rows.njmax:
+        rows.vel[worldid, row] = sign * tendon_velocity(tendons, qvel_in, worldid, tenid)
     pull_tendon(tendons, worldid, tenid, sign * force, qfrc_row_out)
 
 

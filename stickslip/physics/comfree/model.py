@@ -77,7 +77,8 @@ def impedance_values(name: str, value: float | Iterable[float]) -> tuple[float, 
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0.0)))
     if bad.size:
         where = f"{name}[{bad[0]}]" if array.size > 1 else name
-        raise InputError(f"{where} is {array[bad[0]]}: it must be finite and at least 0 (default: see ComFree)")
+        default = {"stiffness": DEFAULT_STIFFNESS, "damping": DEFAULT_DAMPING}[name]
+        raise InputError(f"{where} is {array[bad[0]]}: it must be finite and at least 0; the default is {default}")
     return tuple(float(v) for v in array)
 
 

@@ -69,7 +69,9 @@ class ComFree(WarpPhysics[model.Model]):
         return pipeline.stages(m, d)
 
 
-def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None = None, **parameters: Any) -> model.Model:
+def put_model(
+    mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None = None, *, stacklevel: int = 4, **parameters: Any
+) -> model.Model:
     """ComFree's model; raises Unsupported naming what it cannot honour, warns of settings it has no use for."""
     with naming_unsupported("comfree", _unsupported_features(mjm)):
         m = model.put_model(mjm, batch_sizes, **parameters)
@@ -79,7 +81,7 @@ def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None = None, **
     if mjm.opt.impratio != 1.0:
         unused.append(f"impratio={mjm.opt.impratio:g}")
     if unused:
-        warnings.warn(f"comfree has no solver and does not use {', '.join(unused)}", stacklevel=4)
+        warnings.warn(f"comfree has no solver and does not use {', '.join(unused)}", stacklevel=stacklevel)
     return m
 
 

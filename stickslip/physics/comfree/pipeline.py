@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+from typing import Any
 
 import mujoco_warp as mjw
 import warp as wp
@@ -13,7 +14,7 @@ from stickslip.physics.comfree.contacts import gather_forces, predict_twists, re
 from stickslip.physics.comfree.equalities import resolve_equalities
 from stickslip.physics.comfree.joints import resolve_friction, resolve_limits
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import make_scratch
+from stickslip.physics.comfree.rows import Scratch, make_scratch
 from stickslip.physics.mjwarp_private import Factor
 from stickslip.physics.stages import compose, inertia, run
 
@@ -33,10 +34,19 @@ def check_options(m: Model) -> None:
         raise Unsupported("comfree does not support: " + "; ".join(wrong))
 
 
-def clear_rows(m: Model, d: mjw.Data) -> None:
-    """In the place of MuJoCo Warp's `make_constraint`: rows come into being in `resolve`, with their forces."""
+def make_rows(m: Model, d: mjw.Data) -> None:
+    """In the place of MuJoCo Warp's `make_constraint`: no rows, but those of limits for sensors that read them now.
+
+    All rows come into being with their forces, in `constrain` and `touch`.
+    """
     for count in (d.ne, d.nf, d.nl, d.nefc):
         count.zero_()
+    if m.sensor_limitpos_adr.size + m.sensor_limitvel_adr.size and not m.opt.disableflags & _NO_LIMITS:
+        at_rest = wp.zeros((d.nworld, m.nv), dtype=float)
+        resolve_limits(m, d, make_scratch(m, d, at_rest))
+
+
+_NO_LIMITS = mjw.DisableBit.CONSTRAINT | mjw.DisableBit.LIMIT
 
 
 def fwd_position(m: Model, d: mjw.Data, factorize: bool = True) -> None:
@@ -47,7 +57,7 @@ def fwd_position(m: Model, d: mjw.Data, factorize: bool = True) -> None:
         mjw.factor_m(m, d)
     if m.opt.run_collision_detection:
         mjw.collision(m, d)
-    clear_rows(m, d)
+    make_rows(m, d)
     mjw.transmission(m, d)
 
 
@@ -100,14 +110,11 @@ def accelerate(m: Model, d: mjw.Data) -> None:
         private.factor_solve_m(m, d, d.qacc, d.efc.Ma)
 
 
-def resolve(m: Model, d: mjw.Data, prediction: Prediction) -> None:
-    """All constraint forces in closed form: writes qfrc_constraint, efc.Ma, efc.force and contact.efc_address."""
+def constrain(m: Model, d: mjw.Data, prediction: Prediction) -> Scratch | None:
+    """Forces of equalities, dry friction and limits in closed form; needs no contacts. None if constraints are off."""
     flags = m.opt.disableflags
     if flags & mjw.DisableBit.CONSTRAINT or m.nv == 0:
-        clear_rows(m, d)
-        d.qfrc_constraint.zero_()
-        wp.copy(d.efc.Ma, d.qfrc_smooth)
-        return
+        return None
     s = make_scratch(m, d, prediction.qacc)
     predict_twists(m, d, s)
     if not flags & mjw.DisableBit.EQUALITY:
@@ -116,7 +123,17 @@ def resolve(m: Model, d: mjw.Data, prediction: Prediction) -> None:
         resolve_friction(m, d, s)
     if not flags & mjw.DisableBit.LIMIT:
         resolve_limits(m, d, s)
-    if not flags & mjw.DisableBit.CONTACT:
+    return s
+
+
+def touch(m: Model, d: mjw.Data, prediction: Prediction, s: Scratch | None) -> None:
+    """Forces of contacts in closed form, and the sum: qfrc_constraint, efc.Ma, efc.force, contact.efc_address."""
+    if s is None:
+        make_rows(m, d)
+        d.qfrc_constraint.zero_()
+        wp.copy(d.efc.Ma, d.qfrc_smooth)
+        return
+    if not m.opt.disableflags & mjw.DisableBit.CONTACT:
         resolve_contacts(m, d, s, prediction.factor.H if prediction.factor else d.M)
     gather_forces(m, d, s)
 
@@ -124,7 +141,7 @@ def resolve(m: Model, d: mjw.Data, prediction: Prediction) -> None:
 def solve(m: Model, d: mjw.Data) -> Prediction:
     """Constraint forces and qacc, in the place of MuJoCo Warp's `solve`."""
     prediction = predict(m, d)
-    resolve(m, d, prediction)
+    touch(m, d, prediction, constrain(m, d, prediction))
     accelerate(m, d)
     return prediction
 
@@ -142,22 +159,29 @@ def integrate(m: Model, d: mjw.Data, prediction: Prediction) -> None:
 def stages(m: Model, d: mjw.Data) -> list[Stage]:
     """The step as stages, to be run in this order; each may be repeated on its own to be timed."""
     check_options(m)
-    made: list[Prediction] = []
+    made: dict[str, Any] = {}
 
     def prediction() -> None:
-        made[:] = [predict(m, d)]
+        made["prediction"] = predict(m, d)
+
+    def constraints() -> None:
+        made["scratch"] = constrain(m, d, made["prediction"])
+
+    def contact() -> None:
+        touch(m, d, made["prediction"], made["scratch"])
 
     return compose(
         m,
         d,
-        rows=lambda: None,
+        rows=lambda: make_rows(m, d),
         acceleration=lambda: fwd_acceleration(m, d, factorize=True),
         solve=[
             ("prediction", prediction),
-            ("contact", lambda: resolve(m, d, made[0])),
+            ("constraints", constraints),
+            ("contact", contact),
             ("acceleration", lambda: accelerate(m, d)),
         ],
-        integration=lambda: integrate(m, d, made[0]),
+        integration=lambda: integrate(m, d, made["prediction"]),
     )
 
 

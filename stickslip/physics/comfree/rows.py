@@ -42,6 +42,7 @@ class Rows:
     margin: wp.array2d[float]
     D: wp.array2d[float]
     frictionloss: wp.array2d[float]
+    vel: wp.array2d[float]
     force: wp.array2d[float]
 
 
@@ -133,6 +134,16 @@ def tendon_free_velocity(
 
 
 @wp.func
+def tendon_velocity(tendons: Tendons, qvel_in: wp.array2d[float], worldid: int, tenid: int) -> float:
+    """Rate of a tendon's length now; MuJoCo Warp's own comes after the rows of limits."""
+    vel = float(0.0)
+    adr = tendons.J_rowadr[tenid]
+    for i in range(tendons.J_rownnz[tenid]):
+        vel += tendons.J[worldid, adr + i] * qvel_in[worldid, tendons.J_colind[adr + i]]
+    return vel
+
+
+@wp.func
 def pull_tendon(tendons: Tendons, worldid: int, tenid: int, force: float, qfrc_row_out: wp.array2d[float]):
     """Add J' force of a tendon."""
     adr = tendons.J_rowadr[tenid]
@@ -169,7 +180,7 @@ def make_scratch(m: Model, d: mjw.Data, qacc_free: wp.array) -> Scratch:
     gains.timestep, gains.smoothing = m.opt.timestep, m.comfree.smoothing
     gains.stiffness, gains.damping = m.comfree.stiffness, m.comfree.damping
     rows.njmax, rows.nefc = d.njmax, d.nefc
-    for name in ("type", "id", "pos", "margin", "D", "frictionloss", "force"):
+    for name in ("type", "id", "pos", "margin", "D", "frictionloss", "vel", "force"):
         setattr(rows, name, getattr(d.efc, name))
     tendons.J_rownnz, tendons.J_rowadr, tendons.J_colind = m.ten_J_rownnz, m.ten_J_rowadr, m.ten_J_colind
     tendons.invweight0, tendons.J, tendons.length = m.tendon_invweight0, d.ten_J, d.ten_length
