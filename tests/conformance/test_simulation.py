@@ -348,17 +348,11 @@ def test_jax_shares_memory(physics: ss.Physics, device: str) -> None:
 
 
 def test_import_is_light() -> None:
-    """`import stickslip` loads nothing heavy; the time is the best of three, which a busy machine hardly reaches."""
-    code = (
-        "import sys, time; start = time.perf_counter(); import stickslip; took = time.perf_counter() - start;"
-        "print(took, sorted({'warp', 'mujoco', 'mujoco_warp', 'numpy', 'jax', 'torch'} & set(sys.modules)))"
-    )
-    outputs = [
-        subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-        for _ in range(3)
-    ]
-    assert all(out.split(maxsplit=1)[1].strip() == "[]" for out in outputs), outputs
-    assert min(float(out.split()[0]) for out in outputs) < 1.0
+    """`import stickslip` loads nothing heavy."""
+    heavy = "{'warp', 'mujoco', 'mujoco_warp', 'numpy', 'jax', 'torch'}"
+    code = f"import sys, stickslip; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 CONTACT_SENSORS = """
