@@ -43,19 +43,29 @@ class Case:
     trace: bool = False
 
 
+def _title(case: dict[str, Any]) -> str:
+    """What tells a case from the others: `hand, commanded, 4096 worlds`."""
+    commanded = ", commanded" if case["command"] else ""
+    return f"{case['scene']}{commanded}, {case['nworld']} world{'s' if case['nworld'] > 1 else ''}"
+
+
 CUDA_CASES = (
     Case("scaling", 512, trace=True),
     Case("scaling", 4096, trace=True),
     Case("drop-test", 16),
     Case("drop-test", 256, steps=200),
     Case("humanoid", 4096, warmup=1000, command=0.5),
+    Case("humanoid", 4096),
     Case("hand", 4096, command=0.5),
+    Case("hand", 4096),
 )
 CPU_CASES = (
     Case("scaling", 1, trace=True),
     Case("drop-test", 1, steps=100),
     Case("humanoid", 1, warmup=1000, command=0.5),
+    Case("humanoid", 1),
     Case("hand", 1, command=0.5),
+    Case("hand", 1),
 )
 QUICK_CASES = (Case("scaling", 2, warmup=20, steps=20, trace=True),)
 CHUNK = 10
@@ -68,7 +78,7 @@ def _measure(settings: Settings) -> dict[str, Any]:
     results = []
     for case in cases:
         for name, physics in settings.physics.items():
-            settings.report(f"speed: {case.scene}, {case.nworld} worlds, {name}")
+            settings.report(f"speed: {_title(dataclasses.asdict(case))}, {name}")
             figures = _time_case(case, physics, settings)
             results.append({**dataclasses.asdict(case), "physics": name, **figures})
             settings.report(f"  {figures['ms_per_step']:.4f} ms a step, {figures['contacts_per_world']:.1f} contacts")
@@ -185,12 +195,12 @@ def _array_bytes(obj: Any) -> int:
 
 def _ratios(results: list[dict[str, Any]]) -> dict[str, Any]:
     """How much faster, and how much smaller, each physics is than stock MuJoCo Warp in the same case."""
-    stock = {(r["scene"], r["nworld"]): r for r in results if r["physics"] == "mujoco"}
+    stock = {_title(r): r for r in results if r["physics"] == "mujoco"}
     ratios = {}
     for r in results:
-        base = stock.get((r["scene"], r["nworld"]))
+        base = stock.get(_title(r))
         if base and r["physics"] != "mujoco":
-            ratios[f"{r['physics']} on {r['scene']}, {r['nworld']} worlds"] = {
+            ratios[f"{r['physics']} on {_title(r)}"] = {
                 "speed": base["ms_per_step"] / r["ms_per_step"],
                 "memory": base["bytes_per_world"] / r["bytes_per_world"],
             }
@@ -209,8 +219,8 @@ def _draw(result: dict[str, Any]) -> "matplotlib.figure.Figure":
     import matplotlib.figure
 
     cases = result["figures"]["cases"]
-    groups = list(dict.fromkeys((c["scene"], c["nworld"]) for c in cases))
-    traced = [g for g in groups if any("fit" in c for c in cases if (c["scene"], c["nworld"]) == g)]
+    groups = list(dict.fromkeys(map(_title, cases)))
+    traced = list(dict.fromkeys(_title(c) for c in cases if "fit" in c))
     bar_rows, fit_rows = -(-len(groups) // COLUMNS), -(-len(traced) // COLUMNS)
     height = 1.9 * bar_rows + 3.2 * fit_rows + 1.4
     figure = matplotlib.figure.Figure(figsize=(13, height), layout="constrained")
@@ -219,16 +229,16 @@ def _draw(result: dict[str, Any]) -> "matplotlib.figure.Figure":
     for ax in axes.flat:
         ax.set_visible(False)
     for ax, group in zip(axes[:bar_rows].flat, groups, strict=False):
-        _draw_stages(ax, *group, [c for c in cases if (c["scene"], c["nworld"]) == group])
+        _draw_stages(ax, group, [c for c in cases if _title(c) == group])
     for ax, group in zip(axes[bar_rows:].flat, traced, strict=False):
-        _draw_contacts(ax, *group, [c for c in cases if (c["scene"], c["nworld"]) == group])
+        _draw_contacts(ax, group, [c for c in cases if _title(c) == group])
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=7, fontsize=8, frameon=False)
     figure.suptitle(f"Time of a step on {result['machine']['device']}; black line: the whole step, captured")
     return figure
 
 
-def _draw_stages(ax: Any, scene: str, nworld: int, cases: list[dict[str, Any]]) -> None:
+def _draw_stages(ax: Any, title: str, cases: list[dict[str, Any]]) -> None:
     import matplotlib
 
     quiet = matplotlib.colormaps["GnBu_r"](np.linspace(0.1, 0.85, len(STAGE_ORDER)))
@@ -250,10 +260,10 @@ def _draw_stages(ax: Any, scene: str, nworld: int, cases: list[dict[str, Any]]) 
     ax.invert_yaxis()
     ax.set_xlim(0, 1.22 * widest)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.set_title(f"{scene}, {nworld} world{'s' if nworld > 1 else ''}: stages, ms", fontsize=10, loc="left")
+    ax.set_title(f"{title}: stages, ms", fontsize=10, loc="left")
 
 
-def _draw_contacts(ax: Any, scene: str, nworld: int, cases: list[dict[str, Any]]) -> None:
+def _draw_contacts(ax: Any, title: str, cases: list[dict[str, Any]]) -> None:
     for c in cases:
         if "fit" in c:
             fit = c["fit"]
@@ -264,7 +274,7 @@ def _draw_contacts(ax: Any, scene: str, nworld: int, cases: list[dict[str, Any]]
     ax.set_visible(True)
     ax.set_ylim(bottom=0)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.set_title(f"{scene}, {nworld} world{'s' if nworld > 1 else ''}: ms a step", fontsize=10, loc="left")
+    ax.set_title(f"{title}: ms a step", fontsize=10, loc="left")
     ax.set_xlabel("contacts of all worlds")
     ax.legend(fontsize=8, frameon=False)
 
