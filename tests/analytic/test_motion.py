@@ -38,7 +38,8 @@ def test_free_fall(physics: ss.Physics, dt: float, device: str) -> None:
     np.testing.assert_allclose(state.qvel[0, :3], [1.0, -0.5, 2.0 - GRAVITY * n * dt], rtol=2e-5, atol=1e-5)
     height = 5.0 + 2.0 * n * dt - GRAVITY * dt**2 * n * (n + 1) / 2
     np.testing.assert_allclose(state.qpos[0, :3], [n * dt, -0.5 * n * dt, height], rtol=2e-5, atol=1e-5)
-    np.testing.assert_allclose(state.qvel[0, 3:], [3.0, 0.0, 0.0], atol=5e-6)  # a sphere's spin does not change
+    rounding = 1e-6 if device == "cpu" else 5e-6  # a GPU fuses multiply and add: 1.9e-6 seen on an H200
+    np.testing.assert_allclose(state.qvel[0, 3:], [3.0, 0.0, 0.0], atol=rounding)  # a sphere's spin does not change
     turned = 2.0 * math.atan2(state.qpos[0, 4], state.qpos[0, 3])
     np.testing.assert_allclose(turned, 3.0 * n * dt, rtol=1e-4)
 
