@@ -1,6 +1,7 @@
 # make demo   install, then drop a pile of primitives with every contact physics there is
 # make test   everything that has to pass: lint, types, import directions, tests
-# make bench  every benchmark, into benchmarks/results
+# make bench  every experiment with every physics, into OUT; goes on where it stopped
+# make results  docs/results.md, from the stored results
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -8,9 +9,9 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 PYTEST_ARGS ?= -n 2 --dist loadfile
-OUT ?= benchmarks/results
+OUT ?= out/bench
 
-.PHONY: help venv demo test lint bench
+.PHONY: help venv demo test lint bench results
 .DEFAULT_GOAL := help
 
 help:
@@ -45,6 +46,9 @@ lint: venv
 test: lint
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-bench: $(VENV)/.stamp-core
-	for name in $$($(BIN)/python -m stickslip bench list --names); do \
-		$(BIN)/python -m stickslip bench run $$name --out $(OUT) || exit 1; done
+bench: $(VENV)/.stamp-dev
+	$(BIN)/python -m stickslip bench run all --out $(OUT)
+	$(BIN)/python -m stickslip bench report $(OUT)
+
+results: $(VENV)/.stamp-core
+	$(BIN)/python -m stickslip bench report benchmarks/results --out docs/results.md

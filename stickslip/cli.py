@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from stickslip import __version__
-from stickslip.errors import HealthWarning, StickslipError
+from stickslip.errors import HealthWarning, InputError, StickslipError
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 """Exit statuses: all went well; the simulation cannot be trusted; the input was wrong; Ctrl-C."""
@@ -85,46 +85,111 @@ class BenchList:
 
     names: bool = False
     """Print the bare names, one a line."""
+    settings: bool = False
+    """Print the settings of each, with their defaults."""
 
     def __call__(self, console: Console) -> int:
+        import dataclasses
+
         from stickslip import bench
+        from stickslip.bench.experiment import describe_setting
 
         if self.names:
             for name in bench.EXPERIMENTS:
                 print(name)
             return OK
-        table = Table("experiment", "what it measures", box=None, pad_edge=False)
+        table = Table("experiment", "what it measures", "from", box=None, pad_edge=False)
         for experiment in bench.EXPERIMENTS.values():
-            table.add_row(f"[bold]{experiment.name}[/]", escape(experiment.summary))
+            table.add_row(f"[bold]{experiment.name}[/]", escape(experiment.summary), escape(experiment.source))
+            if self.settings:
+                for field in dataclasses.fields(experiment.settings):
+                    table.add_row("", f"[dim]{escape(describe_setting(field))}[/]", "")
         console.print(table)
         return OK
 
 
 @dataclass(frozen=True)
 class BenchRun:
-    """Run one experiment; writes DIR/NAME.json and DIR/NAME.png."""
+    """Run experiments; writes DIR/NAME.json and DIR/NAME.png. What is already there is not measured again.
 
-    name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
-    """Name of the experiment, as `stickslip bench list` prints it."""
+    Ctrl-C keeps every measurement that is finished; the same command goes on from there.
+    """
+
+    names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="NAME ...")]
+    """Experiments, as `stickslip bench list` prints them, or `all`."""
     physics: tuple[str, ...] = ()
-    """Physics to compare; those of the experiment unless given."""
+    """Who to compare: physics, mujoco-anti-creep, or one with parameters such as comfree:stiffness=0.1. All, with
+    the variants of each experiment, unless given."""
     device: str | None = None
     """Where to run, such as cpu or cuda:0; the first GPU if there is one, unless given."""
     out: Path = Path("out")
     """Folder for the results."""
     quick: bool = False
-    """Few worlds and steps: checks that it runs, measures nothing."""
+    """A small form that shows that it works; its figures mean nothing."""
+    again: bool = False
+    """Measure anew what is already there."""
+    seed: int = 0
+    """Of every random number."""
+    set: tuple[str, ...] = ()
+    """Settings of the experiment, as name=value; `stickslip bench list --settings` prints them."""
 
     def __call__(self, console: Console) -> int:
         _hush()
         from stickslip import bench
-        from stickslip.run import known, make_folder
+        from stickslip.bench import runner
+        from stickslip.run import COMPILING, known, make_folder
+        from stickslip.simulation import resolve_device
 
-        known("experiment", self.name, bench.EXPERIMENTS)
+        names = list(bench.EXPERIMENTS) if "all" in self.names else list(dict.fromkeys(self.names))
+        if not names:
+            raise InputError(f"no experiment given; use `all` or some of: {', '.join(bench.EXPERIMENTS)}")
+        for name in names:
+            known("experiment", name, bench.EXPERIMENTS)
+        settings = {}
+        for pair in self.set:
+            key, equals, value = pair.partition("=")
+            if not equals:
+                raise InputError(f"--set {pair}: write it as name=value")
+            settings[key] = value
+        where = resolve_device(self.device).alias
+        for name in names:  # before the first of them runs for minutes
+            bench.EXPERIMENTS[name].make_settings(settings, quick=self.quick, device=where)
         make_folder(self.out)
-        physics = list(self.physics) or None
-        path = bench.run(self.name, physics=physics, device=self.device, out=self.out, quick=self.quick)
-        console.print(f"Wrote {escape(str(path))} and {escape(path.with_suffix('.png').name)} beside it.")
+        console.print(COMPILING.format(device=where))
+        for name in names:
+            path = runner.run(
+                bench.EXPERIMENTS[name],
+                self.out,
+                physics=list(self.physics) or None,
+                device=where,
+                settings=settings,
+                quick=self.quick,
+                again=self.again,
+                seed=self.seed,
+                console=console,
+            )
+            console.print(f"  picture: {escape(str(path.with_suffix('.png')))}")
+        console.print(f"`stickslip bench report {escape(str(self.out))}` makes one page of all results there.")
+        return OK
+
+
+@dataclass(frozen=True)
+class BenchReport:
+    """Make one page of all results in a folder and its folders."""
+
+    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+    """Folder with results of `stickslip bench run`."""
+    out: Path | None = None
+    """The page: HTML, or Markdown if it ends in .md; DIR/report.html unless given."""
+
+    def __call__(self, console: Console) -> int:
+        from stickslip import bench
+        from stickslip.bench import report
+
+        out = self.out or self.directory / "report.html"
+        with console.status("drawing") as status:
+            path = report.write(self.directory, out, bench.EXPERIMENTS, lambda line: status.update(f"drawing {line}"))
+        console.print(f"Wrote {escape(str(path))}")
         return OK
 
 
@@ -149,7 +214,11 @@ class Demo:
         return OK
 
 
-Bench = Annotated[BenchList, tyro.conf.subcommand(name="list")] | Annotated[BenchRun, tyro.conf.subcommand(name="run")]
+Bench = (
+    Annotated[BenchList, tyro.conf.subcommand(name="list")]
+    | Annotated[BenchRun, tyro.conf.subcommand(name="run")]
+    | Annotated[BenchReport, tyro.conf.subcommand(name="report")]
+)
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,10 @@ from rich.table import Table
 
 import stickslip as ss
 from stickslip import files, render
-from stickslip.bench.experiment import versions
+from stickslip.bench.result import versions
 from stickslip.errors import InputError
-from stickslip.run import COMPILING, make_folder, progress_bar, timed_steps
+from stickslip.progress import progress_bar
+from stickslip.run import COMPILING, make_folder, timed_steps
 
 LABELS = {"mujoco": "MuJoCo", "comfree": "ComFree"}
 SAMPLE_EVERY = 10

@@ -5,6 +5,7 @@ A crash, a full disk or Ctrl-C in the middle leaves the file that was there befo
 
 import json
 import os
+import re
 import uuid
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,19 @@ def write_bytes_atomic(path: str | os.PathLike, data: bytes) -> Path:
     return path
 
 
-def write_json(path: str | os.PathLike, obj: Any) -> Path:
-    """Write `obj` as indented JSON. NumPy scalars and arrays become numbers and lists; NaN and infinity become null."""
+def write_json(path: str | os.PathLike, obj: Any, *, flat_lists: bool = False) -> Path:
+    """Write `obj` as indented JSON. NumPy scalars and arrays become numbers and lists; NaN and infinity become null.
+
+    With `flat_lists`, a list of numbers takes one line, however long.
+    """
     text = json.dumps(_plain(obj), indent=2, allow_nan=False)
+    if flat_lists:
+        text = _NUMBERS.sub(lambda found: " ".join(found.group().split()).replace("[ ", "[").replace(" ]", "]"), text)
     return write_bytes_atomic(path, (text + "\n").encode())
+
+
+_NUMBERS = re.compile(r"\[\s+(?:null|-?[0-9][0-9.e+-]*)(?:,\s+(?:null|-?[0-9][0-9.e+-]*))*\s+\]")
+"""A list of numbers over several lines."""
 
 
 def _plain(obj: Any) -> Any:

@@ -13,13 +13,13 @@ import numpy as np
 import warp as wp
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 import stickslip as ss
 from stickslip import files, render
-from stickslip.bench.experiment import versions
+from stickslip.bench.result import versions
 from stickslip.errors import InputError
+from stickslip.progress import progress_bar
 
 MAX_FRAMES = 500
 """Most frames a trajectory keeps, besides the first; of a longer run every k-th step."""
@@ -153,19 +153,6 @@ def make_folder(out: Path) -> None:
         files.write_bytes_atomic(out / ".stickslip-probe", b"").unlink()
     except OSError as error:
         raise InputError(f"--out {out}: cannot write to this folder ({error.strerror}); name another one") from None
-
-
-def progress_bar(console: Console) -> Progress:
-    """The progress bar all commands share."""
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
 
 
 def timed_steps(sim: ss.Simulation, n: int) -> float:

@@ -201,6 +201,10 @@ class Simulation:
         with wp.ScopedDevice(self.device):
             return self.physics.contacts(self.m, self.d)
 
+    def contact_count(self) -> int:
+        """How many contacts the last step had, over all worlds; cheap enough to ask after every step."""
+        return self.physics.contact_count(self.m, self.d)
+
     def health(self) -> Health:
         """Overflow (and the knob to raise), worlds that are no longer finite, most contacts seen."""
         return self.physics.health(self.m, self.d)

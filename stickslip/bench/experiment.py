@@ -1,148 +1,279 @@
-"""What an experiment is, and what is stored with its figures: settings, machine, versions."""
+"""What an experiment is: settings, cases, a measurement for one physics and one case, scores and a picture.
 
+An experiment never names the physics it compares, so that a new physics joins all of them by existing.
+"""
+
+import abc
 import dataclasses
-import datetime
-import importlib.metadata
-import io
-import json
-import os
-import pathlib
-import platform
-import subprocess
-from collections.abc import Callable
-from typing import Any
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
+import mujoco
 import numpy as np
-import warp as wp
+from numpy.typing import NDArray
 
-import stickslip
-from stickslip import files
 from stickslip.errors import InputError
 from stickslip.physics.base import Physics
-from stickslip.simulation import resolve_device
+from stickslip.simulation import Simulation
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+    from stickslip.bench.result import Result
+
+S = TypeVar("S")
+
+GRAVITY = 9.81
+"""m/s^2, MuJoCo's default, in every analytic reference."""
+SAMPLES = 200
+"""Samples a stored series has, about; more is not seen in a picture."""
+
+
+def setting(default: Any, meaning: str, *, low: float = -math.inf, high: float = math.inf) -> Any:
+    """A field of an experiment's settings: its default, what it means (with unit) and the values it may take.
+
+    A tuple has at least one entry, and the limits hold for each of them.
+    """
+    return dataclasses.field(default=default, metadata={"meaning": meaning, "low": low, "high": high})
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """What every experiment is told.
+class Outcome:
+    """What one physics gave in one case.
 
     Attributes:
-        physics: the physics to run, by their names in results
+        figures: the numbers that count; NaN where there is none (it becomes null in JSON)
+        series: raw numbers to draw, each a list
+        problems: what makes the figures doubtful, in sentences: overflow, a state that is no longer finite
+    """
+
+    figures: Mapping[str, float]
+    series: Mapping[str, Sequence[float] | NDArray[Any]] = dataclasses.field(default_factory=dict)
+    problems: Sequence[str] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """A row of the summary table.
+
+    Attributes:
+        title: what it measures, for a reader who has not seen the experiment
+        case: the case it comes from
+        figure: its name among the figures
+        unit: "" if it has none
+        best: whether the smallest magnitude or the largest value wins
+        absent: what to print of a run that has no such figure although it stayed finite, such as "dropped"
+    """
+
+    title: str
+    case: str
+    figure: str
+    unit: str
+    best: Literal["low", "high"] = "low"
+    absent: str = "no value"
+
+
+@dataclasses.dataclass(frozen=True)
+class Reported:
+    """A figure of a paper, beside ours; both ready to print."""
+
+    quantity: str
+    paper: str
+    measured: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """What a measurement is given besides its physics, case and settings.
+
+    Attributes:
         device: "cpu", "cuda:0", ...
-        quick: a small form that shows the experiment works; its figures mean nothing
         seed: of every random number
-        report: called with one line of progress at a time
+        quick: whether the run only shows that it works
+        clock: seconds, for step times
+        progress: called with the share done, 0 to 1
     """
 
-    physics: dict[str, Physics[Any, Any]]
     device: str
-    quick: bool
-    seed: int
-    report: Callable[[str], None]
+    seed: int = 0
+    quick: bool = False
+    clock: Callable[[], float] = time.perf_counter
+    progress: Callable[[float], None] = lambda share: None
+
+    def random(self) -> np.random.Generator:
+        """Random numbers, the same for every physics, case and run."""
+        return np.random.default_rng(self.seed)
+
+    def simulation(
+        self,
+        scene: str | mujoco.MjModel,
+        physics: Physics[Any, Any],
+        *,
+        nworld: int = 1,
+        timestep: float | None = None,
+        nconmax: int | None = None,
+        njmax: int | None = None,
+    ) -> Simulation:
+        """A compiled simulation on the trial's device; arguments as in Simulation."""
+        sim = Simulation(
+            scene, physics, nworld=nworld, device=self.device, timestep=timestep, nconmax=nconmax, njmax=njmax
+        )
+        sim.compile()
+        return sim
+
+    def record(
+        self,
+        sim: Simulation,
+        steps: int,
+        sample: Callable[[Simulation], Mapping[str, Any]],
+        *,
+        samples: int = SAMPLES,
+        before: Callable[[int], None] | None = None,
+    ) -> dict[str, NDArray[np.float64]]:
+        """Step `steps` times and sample at the start, at even distances and at the end.
+
+        Args:
+            sim: the simulation
+            steps: number of steps
+            sample: gives named numbers or arrays, the same names each time
+            samples: at most about this many after the start; all steps if there are fewer
+            before: called before each step with its number, to command or to push; steps one by one if given
+
+        Returns what `sample` gave, stacked along a first axis, and "time" in seconds.
+        """
+        stride = max(1, math.ceil(steps / samples))
+        timestep = float(sim.mjm.opt.timestep)
+        rows = [_copied(sample(sim), 0.0)]
+        for start in range(0, steps, stride):
+            stop = min(start + stride, steps)
+            if before is None:
+                sim.step(stop - start)
+            else:
+                for index in range(start, stop):
+                    before(index)
+                    sim.step()
+            rows.append(_copied(sample(sim), stop * timestep))
+            self.progress(stop / steps)
+        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
 
-@dataclasses.dataclass(frozen=True)
-class Experiment:
-    """One experiment.
-
-    Attributes:
-        name: on the command line and of its files
-        summary: one line
-        measure: gives the figures, ready for JSON
-        draw: draws the figures of `measure` into a matplotlib Figure
-        physics: the physics it runs by default
-    """
-
-    name: str
-    summary: str
-    measure: Callable[[Settings], dict[str, Any]]
-    draw: Callable[[dict[str, Any]], Any]
-    physics: tuple[str, ...] = ("mujoco", "comfree")
+def _copied(sample: Mapping[str, Any], time: float) -> dict[str, NDArray[np.float64]]:
+    """A sample with its time; copies, since on a CPU an array's `numpy()` goes on showing what the array becomes."""
+    return {name: np.array(value, dtype=float) for name, value in {**sample, "time": time}.items()}
 
 
-def machine(device: str) -> dict[str, Any]:
-    """Where figures were measured."""
-    chosen = wp.get_device(device)
-    return {
-        "device": chosen.name if chosen.is_cuda else _cpu_name(),
-        "cores": os.cpu_count(),
-        "arch": platform.machine(),
-        "system": platform.system(),
-        "cuda": ".".join(map(str, wp.get_cuda_driver_version())) if chosen.is_cuda else None,
-    }
+def problems(sim: Simulation) -> list[str]:
+    """What makes the figures of a simulation doubtful."""
+    return sim.health().messages
 
 
-def _cpu_name() -> str:
-    """The processor's name as lscpu tells it (the kernel's own list has none on ARM), else the architecture."""
+def state_of(sim: Simulation) -> dict[str, NDArray[np.float64]]:
+    """A sample for `Trial.record`: qpos (nworld, nq) and qvel (nworld, nv)."""
+    return {"qpos": sim.qpos.numpy().astype(float), "qvel": sim.qvel.numpy().astype(float)}
+
+
+class Experiment(abc.ABC, Generic[S]):
+    """One experiment. `S` is its settings, a frozen dataclass whose fields are made by `setting`."""
+
+    name: ClassVar[str]
+    """On the command line and of its files."""
+    summary: ClassVar[str]
+    """One line: what is measured on what."""
+    source: ClassVar[str]
+    """The paper (with section or figure) it comes from, or "stickslip"."""
+    settings: ClassVar[type]
+    """The class `S`; its defaults are the paper's."""
+    quick: ClassVar[Mapping[str, Any]]
+    """Settings of the small form, which shows that the experiment works and measures nothing."""
+    cpu: ClassVar[Mapping[str, Any]] = {}
+    """Settings that differ on a CPU, where thousands of worlds take too long."""
+    extra: ClassVar[tuple[str, ...]] = ()
+    """Further contenders beside every physics, such as `comfree:stiffness=0.1`, run by default."""
+    timing: ClassVar[bool] = False
+    """Whether wall time is among the figures: then all contenders are measured in one run or not at all."""
+
+    @abc.abstractmethod
+    def cases(self, settings: S) -> Mapping[str, Any]:
+        """Every case by its label, the labels as they are printed; the value is what `measure` is told."""
+
+    @abc.abstractmethod
+    def measure(self, case: Any, physics: Physics[Any, Any], settings: S, trial: Trial) -> Outcome:
+        """Run one case with one physics; raises Unsupported if the physics cannot run it, MissingExtra likewise."""
+
+    @abc.abstractmethod
+    def scores(self, settings: S) -> Sequence[Score]:
+        """The rows for the summary table, the most telling first."""
+
+    def relate(self, result: "Result") -> None:
+        """Add figures that need several contenders, such as ratios, to what was measured; called after each run."""
+
+    def reported(self, result: "Result") -> Sequence[Reported]:
+        """What the paper reports beside what was measured; nothing if it reports no figure."""
+        return ()
+
+    @abc.abstractmethod
+    def draw(self, result: "Result") -> "matplotlib.figure.Figure":
+        """The picture, made with `stickslip.bench.style`."""
+
+    def make_settings(
+        self, given: Mapping[str, Any] | None = None, *, quick: bool = False, device: str | None = None
+    ) -> S:
+        """The settings: defaults, those of a CPU if `device` is one, of the small form if `quick`, the given, checked.
+
+        A given value may be text, as it comes from a command line: "0.5", "1,2,5", "true".
+        """
+        fields = {field.name: field for field in dataclasses.fields(self.settings)}
+        values: dict[str, Any] = {**(self.cpu if device == "cpu" else {}), **(self.quick if quick else {})}
+        for name, value in (given or {}).items():
+            if name not in fields:
+                listed = "; ".join(describe_setting(field) for field in fields.values())
+                raise InputError(f"{self.name} has no setting {name!r}; it has: {listed or 'none'}")
+            values[name] = _checked(fields[name], value)
+        return self.settings(**values)
+
+
+def describe_setting(field: dataclasses.Field) -> str:
+    """One line about a setting: `timesteps=0.001,0.002: length of a step [s]`."""
+    return f"{field.name}={_as_text(field.default)}: {field.metadata['meaning']}"
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(_as_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _checked(field: dataclasses.Field, value: Any) -> Any:
+    """`value`, or the text of it, as what the setting's default is; raises InputError naming value, limit and fix."""
+    if isinstance(field.default, tuple):
+        parts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(parts, Sequence) or not parts:
+            raise InputError(f"{field.name} is {value!r}: give one value or more, separated by commas")
+        return tuple(_checked_entry(field, part, field.default[0]) for part in parts)
+    return _checked_entry(field, value, field.default)
+
+
+def _checked_entry(field: dataclasses.Field, value: Any, like: Any) -> Any:
+    wrong = InputError(f"{field.name} is {value!r}; use {describe_setting(field)}")
+    if isinstance(like, bool):
+        named = {"true": True, "false": False}
+        known = value if isinstance(value, bool) else named.get(str(value).strip().lower())
+        if known is None:
+            raise wrong
+        return known
+    if isinstance(like, str):
+        if not isinstance(value, str):
+            raise wrong
+        return value.strip()
     try:
-        told = subprocess.run(["lscpu"], capture_output=True, text=True, timeout=10, env={**os.environ, "LC_ALL": "C"})
-    except (OSError, subprocess.TimeoutExpired):
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in told.stdout.splitlines() if line.startswith("Model name:")]
-    return names[0] if names else platform.machine()
-
-
-def versions() -> dict[str, str]:
-    """Versions of everything that matters to a figure."""
-    names = ("mujoco", "mujoco-warp", "warp-lang", "numpy")
-    found = {name: importlib.metadata.version(name) for name in names}
-    return {"stickslip": stickslip.__version__, "python": platform.python_version(), **found}
-
-
-def run(
-    name: str,
-    *,
-    physics: list[str] | None = None,
-    device: str | None = None,
-    out: pathlib.Path,
-    quick: bool = False,
-    progress: bool = True,
-    picture: bool = True,
-    seed: int = 0,
-) -> pathlib.Path:
-    """Run one experiment; writes out/NAME.json and, with `picture`, out/NAME.png. Returns the path of the first."""
-    from stickslip.bench import EXPERIMENTS
-
-    if name not in EXPERIMENTS:
-        raise InputError(f"no benchmark named {name!r}; there is: {', '.join(EXPERIMENTS)}")
-    experiment = EXPERIMENTS[name]
-    chosen = {}
-    for key in physics or experiment.physics:
-        if key not in stickslip.PHYSICS:
-            raise InputError(f"no physics named {key!r}; there is: {', '.join(stickslip.PHYSICS)}")
-        chosen[key] = stickslip.PHYSICS[key]()
-    where = resolve_device(device).alias
-    settings = Settings(chosen, where, quick, seed, print if progress else lambda line: None)
-    result = {
-        "experiment": name,
-        "summary": experiment.summary,
-        "quick": quick,
-        "seed": seed,
-        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": machine(where),
-        "versions": versions(),
-        "figures": experiment.measure(settings),
-    }
-    path = files.write_json(pathlib.Path(out) / f"{name}.json", result)
-    if picture:
-        draw(path)
-    return path
-
-
-def draw(path: pathlib.Path) -> pathlib.Path:
-    """Draw the figures stored in a JSON file of `run` into the PNG beside it."""
-    from stickslip.bench import EXPERIMENTS
-
-    try:
-        result = json.loads(path.read_text())
-        experiment = EXPERIMENTS[result["experiment"]]
-    except (OSError, json.JSONDecodeError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is not a result of `stickslip bench run`: {error!r}") from None
-    image = io.BytesIO()
-    experiment.draw(result).savefig(image, format="png", dpi=150)
-    return files.write_bytes_atomic(path.with_suffix(".png"), image.getvalue())
-
-
-def generator(settings: Settings) -> np.random.Generator:
-    """Random numbers of an experiment, the same in every run."""
-    return np.random.default_rng(settings.seed)
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise wrong from None
+    low, high = field.metadata["low"], field.metadata["high"]
+    if not math.isfinite(number) or isinstance(value, bool) or (isinstance(like, int) and number != int(number)):
+        raise wrong
+    if not low <= number <= high:
+        raise InputError(f"{field.name} is {value}: it must be between {low:g} and {high:g}; {describe_setting(field)}")
+    return int(number) if isinstance(like, int) else number

@@ -1,25 +1,64 @@
 """`speed`: time of a step, and where it goes, for every physics in the same run.
 
-Each case steps past its transient, then times replays of the captured step. The stages are then
-captured one by one on the state reached and replayed; on a GPU their sum exceeds the step, since
-ComFree's step runs collision beside other stages. Memory is that of all arrays in the data; what a
-step allocates for itself, MuJoCo's solver most of all, is not in it.
+Each case steps past its transient, then times replays of the captured step. The stages are then captured one by one on
+the state reached and replayed; on a GPU their sum exceeds the step, since some physics run collision beside other
+stages. Memory is that of all arrays in the data; what a step allocates for itself, MuJoCo's solver most of all, is not
+in it. On a CPU the run is repeated, where that does not take minutes, and the fastest of each chunk counts: see
+`timing.fastest`. The time to compile includes loading kernels, from a cache if they have been compiled before.
 """
 
 import dataclasses
-import gc
-import time
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import warp as wp
+from numpy.typing import NDArray
 
-from stickslip.bench.experiment import Experiment, Settings, generator
+from stickslip.bench import style, timing
+from stickslip.bench.experiment import Experiment, Outcome, Score, Trial, problems, setting
+from stickslip.bench.result import Result
+from stickslip.errors import InputError
 from stickslip.physics.base import Physics, StagedPhysics
 from stickslip.simulation import Simulation
 
-if TYPE_CHECKING:
-    import matplotlib.figure
+STAGE = "stage_ms: "
+"""What the figures of the stages begin with."""
+STAGE_SECONDS = 1.0
+"""About how long a stage is repeated at most."""
+BATCHES = 3
+"""Batches the repeats of a stage are timed in; the fastest counts, since all do the same."""
+EVERY = 50
+"""Steps between two commands."""
+GRAMMAR = re.compile(
+    r"(?P<scene>\S+) x (?P<worlds>\d+)(?P<commanded> commanded)?"
+    r"( after (?P<after>\d+))?( for (?P<steps>\d+))?(?P<once> once)?"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    cases: tuple[str, ...] = setting(
+        (
+            "scaling x 512",
+            "scaling x 4096",
+            "drop-test x 16 for 100",
+            "drop-test x 256 for 50",
+            "humanoid x 4096 commanded after 1000",
+            "humanoid x 4096",
+            "hand x 4096 commanded",
+            "hand x 4096",
+        ),
+        "what is timed (one world of each on a CPU): SCENE x WORLDS [commanded] [after STEPS] [for STEPS] [once]",
+    )
+    after: int = setting(300, "steps before the timing starts, unless the case says it", low=0, high=1_000_000)
+    steps: int = setting(300, "steps that are timed, unless the case says it", low=1, high=1_000_000)
+    chunk: int = setting(10, "steps timed at once", low=1, high=EVERY)
+    command: float = setting(0.5, "farthest a random target is from the first, given every 50 steps", low=0, high=10)
+    noise: float = setting(1e-3, "standard deviation of every velocity at the start [m/s, rad/s]", low=0, high=10)
+    repeats: int = setting(1, "runs, of which the fastest of each chunk counts; several on a CPU", low=1, high=100)
+    stage_repeats: int = setting(30, "times each stage is run; fewer if that takes over a second", low=1, high=100_000)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,260 +67,235 @@ class Case:
 
     Attributes:
         scene: name of the scene
-        nworld: number of worlds
-        warmup: steps before the timing starts
+        worlds: number of worlds
+        commanded: whether random commands are given
+        after: steps before the timing starts
         steps: steps that are timed
-        command: half-width of the random joint commands given every 50 steps, rad; 0 for none
-        trace: whether to record step time against contacts from the start on
+        repeats: runs, of which the fastest of each chunk counts
     """
 
     scene: str
-    nworld: int
-    warmup: int = 300
-    steps: int = 300
-    command: float = 0.0
-    trace: bool = False
+    worlds: int
+    commanded: bool
+    after: int
+    steps: int
+    repeats: int
+
+    @property
+    def label(self) -> str:
+        """What tells a case from the others: `hand, commanded, 4096 worlds`."""
+        commanded = ", commanded" if self.commanded else ""
+        return f"{self.scene}{commanded}, {self.worlds} world{'s' if self.worlds > 1 else ''}"
 
 
-def _title(case: dict[str, Any]) -> str:
-    """What tells a case from the others: `hand, commanded, 4096 worlds`."""
-    commanded = ", commanded" if case["command"] else ""
-    return f"{case['scene']}{commanded}, {case['nworld']} world{'s' if case['nworld'] > 1 else ''}"
+def parse(text: str, settings: Settings) -> Case:
+    """The case that a text such as `hand x 4096 commanded after 300 for 200` means."""
+    found = GRAMMAR.fullmatch(text)
+    if found is None or int(found["worlds"]) < 1 or found["steps"] == "0":
+        raise InputError(f"cases has {text!r}: write SCENE x WORLDS [commanded] [after STEPS] [for STEPS] [once]")
+    return Case(
+        scene=found["scene"],
+        worlds=int(found["worlds"]),
+        commanded=found["commanded"] is not None,
+        after=int(found["after"] or settings.after),
+        steps=int(found["steps"] or settings.steps),
+        repeats=1 if found["once"] else settings.repeats,
+    )
 
 
-CUDA_CASES = (
-    Case("scaling", 512, trace=True),
-    Case("scaling", 4096, trace=True),
-    Case("drop-test", 16),
-    Case("drop-test", 256, steps=200),
-    Case("humanoid", 4096, warmup=1000, command=0.5),
-    Case("humanoid", 4096),
-    Case("hand", 4096, command=0.5),
-    Case("hand", 4096),
-)
-CPU_CASES = (
-    Case("scaling", 1, trace=True),
-    Case("drop-test", 1, steps=100),
-    Case("humanoid", 1, warmup=1000, command=0.5),
-    Case("humanoid", 1),
-    Case("hand", 1, command=0.5),
-    Case("hand", 1),
-)
-QUICK_CASES = (Case("scaling", 2, warmup=20, steps=20, trace=True),)
-CHUNK = 10
-STAGE_REPEATS = 30
-VELOCITY_NOISE = 1e-3
-
-
-def _measure(settings: Settings) -> dict[str, Any]:
-    cases = QUICK_CASES if settings.quick else CUDA_CASES if settings.device.startswith("cuda") else CPU_CASES
-    results = []
-    for case in cases:
-        for name, physics in settings.physics.items():
-            settings.report(f"speed: {_title(dataclasses.asdict(case))}, {name}")
-            figures = _time_case(case, physics, settings)
-            results.append({**dataclasses.asdict(case), "physics": name, **figures})
-            settings.report(f"  {figures['ms_per_step']:.4f} ms a step, {figures['contacts_per_world']:.1f} contacts")
-    return {"cases": results, "ratios": _ratios(results)}
-
-
-def _time_case(case: Case, physics: Physics[Any, Any], settings: Settings) -> dict[str, Any]:
-    device = wp.get_device(settings.device)
-    gc.collect()
-    sim = Simulation(case.scene, physics, nworld=case.nworld, device=settings.device)
-    started = time.perf_counter()
-    sim.compile()
-    compile_s = time.perf_counter() - started
-
-    random = generator(settings)
-    noise = random.normal(0.0, VELOCITY_NOISE, (case.nworld, sim.mjm.nv))
-    sim.qvel = sim.qvel.numpy() + noise
-    home = sim.ctrl.numpy()
-
-    elapsed, contacts, trace = 0.0, [], []
-    for done in range(0, case.warmup + case.steps, CHUNK):
-        if case.command and done % 50 == 0:
-            sim.ctrl = home + random.uniform(-case.command, case.command, home.shape)
-        wp.synchronize_device(device)
-        started = time.perf_counter()
-        sim.step(CHUNK)
-        wp.synchronize_device(device)
-        chunk = time.perf_counter() - started
-        ncon = int(sim.d.nacon.numpy()[0])
-        if case.trace:
-            trace.append((ncon, chunk / CHUNK * 1e3))
-        if done >= case.warmup:
-            elapsed += chunk
-            contacts.append(ncon)
-    dist = sim.contacts().dist * 1e3
-    depth = -dist[dist < 0]
-    health = sim.health()
-    ms = elapsed / case.steps * 1e3
-    figures: dict[str, Any] = {
-        "ms_per_step": ms,
-        "world_steps_per_s": case.nworld / ms * 1e3,
-        "contacts_per_world": float(np.mean(contacts)) / case.nworld,
-        "penetration_mm": float(depth.mean()) if depth.size else 0.0,
-        "penetration_max_mm": float(depth.max()) if depth.size else 0.0,
-        "bytes_per_world": _array_bytes(sim.d) / case.nworld,
-        "compile_s": compile_s,
-        "problems": health.messages,
+class Speed(Experiment[Settings]):
+    name = "speed"
+    summary = "time of a step and of its stages, memory of a world, on piles, a walker and a hand"
+    source = "stickslip"
+    settings = Settings
+    cpu = {
+        "cases": (
+            "scaling x 1",
+            "drop-test x 1 for 50 once",
+            "humanoid x 1 commanded after 1000",
+            "humanoid x 1",
+            "hand x 1 commanded",
+            "hand x 1",
+        ),
+        "repeats": 3,
     }
-    if case.trace:
-        figures["fit"] = _fit(trace)
-    if isinstance(physics, StagedPhysics):
-        figures["stages_ms"] = _time_stages(sim, physics)
-        figures["contact_share"] = figures["stages_ms"].get("contact", 0.0) / ms
-    return figures
+    quick = {"cases": ("scaling x 2",), "after": 20, "steps": 20, "repeats": 1, "stage_repeats": 2}
+    timing = True
+
+    def cases(self, settings: Settings) -> Mapping[str, Case]:
+        cases = [parse(text, settings) for text in settings.cases]
+        labels = {case.label: case for case in cases}
+        if len(labels) < len(cases):
+            raise InputError(f"cases has a scene twice at one number of worlds: {', '.join(settings.cases)}")
+        return labels
+
+    def measure(self, case: Case, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:
+        sim = Simulation(case.scene, physics, nworld=case.worlds, device=trial.device)
+        started = trial.clock()
+        sim.compile()
+        compile_s = trial.clock() - started
+        runs = np.array([_run(sim, case, settings, trial, done) for done in range(case.repeats)])
+        steps, contacts = runs[0, 0], runs[0, 2]
+        seconds, doubts = timing.fastest(runs[:, 1], runs[:, 2])
+        ms = 1e3 * seconds.sum() / case.steps
+        distance = 1e3 * sim.contacts().dist
+        depth = -distance[distance < 0]
+        figures = {
+            "ms_per_step": ms,
+            "median_ms": 1e3 * np.median(seconds / steps),
+            "world_steps_per_s": 1e3 * case.worlds / ms if ms else np.nan,
+            "contacts_per_world": contacts.mean() / case.worlds,
+            "penetration_mm": depth.mean() if depth.size else 0.0,
+            "penetration_max_mm": depth.max() if depth.size else 0.0,
+            "compile_s": compile_s,
+            "bytes_per_world": array_bytes(sim.d) / case.worlds or np.nan,
+        }
+        if isinstance(physics, StagedPhysics):
+            doubts = problems(sim) + doubts
+            kept = timing.unless_diverged(sim, figures)
+            _heal(sim)
+            stages = _time_stages(sim, physics, settings.stage_repeats, trial)
+            figures = kept | {STAGE + name: value for name, value in stages.items()}
+            figures["contact_share"] = stages.get("contact", 0.0) / figures["ms_per_step"] if ms else np.nan
+            return Outcome(figures, problems=doubts)
+        return Outcome(timing.unless_diverged(sim, figures), problems=problems(sim) + doubts)
+
+    def relate(self, result: Result) -> None:
+        timing.add_ratios(result, "ms_per_step", "speedup")
+        timing.add_ratios(result, "bytes_per_world", "memory_gain")
+
+    def scores(self, settings: Settings) -> Sequence[Score]:
+        labels = self.cases(settings)
+        return [Score(f"step of {label}", label, "ms_per_step", "ms") for label in labels]
+
+    def draw(self, result: Result) -> Any:
+        """A bar a contender for each case, made of its stages."""
+        columns = min(2, len(result.cases))
+        rows = -(-len(result.cases) // columns)
+        height = 0.9 + 0.34 * len(result.contenders)
+        title = f"speed: stages of a step on {result.machine['device']}; black: the whole; x: against the faster MuJoCo"
+        fig, axes = style.figure(title, rows, columns, height=height)
+        names = _stage_names(result)
+        for ax, case in zip(axes.flat, result.cases, strict=False):
+            _draw_stages(ax, result, case, names)
+        for ax in axes.flat[len(result.cases) :]:
+            ax.set_visible(False)
+        style.legend(fig, axes)
+        return fig
 
 
-def _time_stages(sim: Simulation, physics: StagedPhysics[Any, Any]) -> dict[str, float]:
-    """Milliseconds of each stage, captured alone; the state is put back afterwards."""
+def _run(sim: Simulation, case: Case, settings: Settings, trial: Trial, done_runs: int) -> NDArray[np.float64]:
+    """Steps, seconds and contacts of all worlds, of each chunk after the transient; (3, chunks)."""
+    sim.reset()
+    random = trial.random()
+    sim.qvel = sim.qvel.numpy() + random.normal(0.0, settings.noise, (case.worlds, sim.mjm.nv))
+    home = sim.ctrl.numpy().copy()  # on a CPU it is the array itself
+    total, done = case.after + case.steps, 0
+    rows = []
+    with timing.undisturbed():
+        while done < total:
+            if case.commanded and done % EVERY == 0:
+                sim.ctrl = home + random.uniform(-settings.command, settings.command, home.shape)
+            ends = (done + settings.chunk, case.after if done < case.after else total, (done // EVERY + 1) * EVERY)
+            steps = min(ends) - done
+            seconds = timing.timed(sim, steps, trial)
+            if done >= case.after:
+                rows.append((steps, seconds, sim.contact_count()))
+            done += steps
+            trial.progress((done_runs + done / total) / case.repeats)
+    return np.array(rows, dtype=float).T
+
+
+def _heal(sim: Simulation) -> None:
+    """Start the worlds anew that are no longer finite: nobody can put such a state back after the stages have run."""
+    lost = np.zeros(sim.nworld, dtype=bool)
+    lost[list(sim.health().nan_worlds)] = True
+    if lost.any():
+        sim.reset(lost)
+
+
+def _time_stages(sim: Simulation, physics: StagedPhysics[Any, Any], repeats: int, trial: Trial) -> dict[str, float]:
+    """Milliseconds of each stage, captured alone where that is possible; the state is put back afterwards."""
     state = sim.state
-    times = {}
-    with wp.ScopedDevice(sim.device):
+    times: dict[str, float] = {}
+    with wp.ScopedDevice(sim.device), timing.undisturbed():
         stages = physics.stages(sim.m, sim.d)
         for _, run in stages:
             run()
         sim.state = state
-        before = lambda: None  # noqa: E731
+        begun: list[Any] = []
         for name, run in stages:
-            adds = name == "contact" and "constraints" in times  # to be repeated together, then told apart
-            with wp.ScopedCapture(device=sim.device) as capture:
-                if adds:
-                    before()
-                run()
-            wp.capture_launch(capture.graph)
-            wp.synchronize_device(sim.device)
-            started = time.perf_counter()
-            for _ in range(STAGE_REPEATS):
-                wp.capture_launch(capture.graph)
-            wp.synchronize_device(sim.device)
-            times[name] = (time.perf_counter() - started) / STAGE_REPEATS * 1e3
-            if adds:
-                times[name] -= times["constraints"]
-            before = run
+            adds = name == "contact" and "constraints" in times  # repeated together, then told apart
+            parts = [*(begun if adds else []), run]
+            launch = _captured(sim, parts) if physics.capturable else lambda parts=parts: [part() for part in parts]
+            first = timing.elapsed(sim, launch, 1, trial)
+            often = max(1, min(repeats, int(STAGE_SECONDS / first) if first else repeats) // BATCHES)
+            seconds = min(timing.elapsed(sim, launch, often, trial) for _ in range(BATCHES)) / often
+            times[name] = max(0.0, 1e3 * seconds - (times["constraints"] if adds else 0.0))
+            begun = [run]
     sim.state = state
     return times
 
 
-def _fit(trace: list[tuple[int, float]]) -> dict[str, Any]:
-    """Least-squares line of step time against contacts over all worlds, first chunk left out."""
-    contacts, ms = np.array(trace[1:], dtype=float).T
-    design = np.stack([np.ones_like(contacts), contacts], axis=1)
-    (offset, slope), *_ = np.linalg.lstsq(design, ms, rcond=None)
-    residual = ms - design @ (offset, slope)
-    return {
-        "contacts": contacts.astype(int).tolist(),
-        "ms": ms.tolist(),
-        "offset_ms": float(offset),
-        "ns_per_contact": float(slope * 1e6),
-        "residual_rms_ms": float(np.sqrt(np.mean(residual**2))),
-        "residual_rms_share": float(np.sqrt(np.mean(residual**2)) / ms.mean()),
-    }
+def _captured(sim: Simulation, parts: Sequence[Any]) -> Any:
+    with wp.ScopedCapture(device=sim.device) as capture:
+        for part in parts:
+            part()
+    return lambda: wp.capture_launch(capture.graph)
 
 
-def _array_bytes(obj: Any) -> int:
+def array_bytes(data: Any) -> int:
     """Bytes of all Warp arrays in a dataclass, nested ones included."""
     total = 0
-    for field in dataclasses.fields(obj):
-        value: Any = getattr(obj, field.name, None)
-        if isinstance(value, wp.array):
-            total += value.capacity
-        elif dataclasses.is_dataclass(value):
-            total += _array_bytes(value)
+    for field in dataclasses.fields(data) if dataclasses.is_dataclass(data) else ():
+        value: Any = getattr(data, field.name, None)
+        total += value.capacity if isinstance(value, wp.array) else array_bytes(value)
     return total
 
 
-def _ratios(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """How much faster, and how much smaller, each physics is than stock MuJoCo Warp in the same case."""
-    stock = {_title(r): r for r in results if r["physics"] == "mujoco"}
-    ratios = {}
-    for r in results:
-        base = stock.get(_title(r))
-        if base and r["physics"] != "mujoco":
-            ratios[f"{r['physics']} on {_title(r)}"] = {
-                "speed": base["ms_per_step"] / r["ms_per_step"],
-                "memory": base["bytes_per_world"] / r["bytes_per_world"],
-            }
-    return ratios
+def _stage_names(result: Result) -> list[str]:
+    """Every stage of any contender, in the order of a step."""
+    names: list[str] = []
+    for cases in result.outcomes.values():
+        for outcome in cases.values():
+            last = -1
+            for key in outcome.get("figures", {}):
+                if key.startswith(STAGE):
+                    name = key.removeprefix(STAGE)
+                    if name not in names:
+                        names.insert(last + 1, name)
+                    last = names.index(name)
+    return names
 
 
-STAGE_ORDER = (
-    "kinematics, centre of mass, inertia, collision, rows, position sensors, velocity, actuation, "
-    "smooth acceleration, prediction, constraints, contact, acceleration, force sensors, integration"
-).split(", ")
-COLUMNS = 2
-
-
-def _draw(result: dict[str, Any]) -> "matplotlib.figure.Figure":
-    """A bar a physics for each case, made of its stages; below, step time against contacts."""
-    import matplotlib.figure
-
-    cases = result["figures"]["cases"]
-    groups = list(dict.fromkeys(map(_title, cases)))
-    traced = list(dict.fromkeys(_title(c) for c in cases if "fit" in c))
-    bar_rows, fit_rows = -(-len(groups) // COLUMNS), -(-len(traced) // COLUMNS)
-    height = 1.9 * bar_rows + 3.2 * fit_rows + 1.4
-    figure = matplotlib.figure.Figure(figsize=(13, height), layout="constrained")
-    ratios = [1.9] * bar_rows + [3.2] * fit_rows
-    axes = figure.subplots(bar_rows + fit_rows, COLUMNS, squeeze=False, height_ratios=ratios)
-    for ax in axes.flat:
-        ax.set_visible(False)
-    for ax, group in zip(axes[:bar_rows].flat, groups, strict=False):
-        _draw_stages(ax, group, [c for c in cases if _title(c) == group])
-    for ax, group in zip(axes[bar_rows:].flat, traced, strict=False):
-        _draw_contacts(ax, group, [c for c in cases if _title(c) == group])
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=7, fontsize=8, frameon=False)
-    figure.suptitle(f"Time of a step on {result['machine']['device']}; black line: the whole step, captured")
-    return figure
-
-
-def _draw_stages(ax: Any, title: str, cases: list[dict[str, Any]]) -> None:
+def _draw_stages(ax: Any, result: Result, case: str, names: Sequence[str]) -> None:
     import matplotlib
 
-    quiet = matplotlib.colormaps["GnBu_r"](np.linspace(0.1, 0.85, len(STAGE_ORDER)))
-    widest = max(max(sum(c.get("stages_ms", {}).values()), c["ms_per_step"]) for c in cases)
-    for row, c in enumerate(cases):
+    quiet = matplotlib.colormaps["GnBu_r"](np.linspace(0.1, 0.85, max(len(names), 1)))
+    ran = result.ran(case)
+    widest = 0.0
+    ends = []
+    for row, label in enumerate(ran):
         left = 0.0
-        for stage, colour in zip(STAGE_ORDER, quiet, strict=True):
-            width = c.get("stages_ms", {}).get(stage, 0.0)
-            shade = "#d9534f" if stage == "contact" else colour
-            ax.barh(row, width, left=left, color=shade, label=stage if row == 0 else None)
+        ms = result.figure(label, case, "ms_per_step")
+        for name, shade in zip(names, quiet, strict=False):
+            width = np.nan_to_num(result.figure(label, case, STAGE + name))
+            colour = "#d9534f" if name == "contact" else shade
+            ax.barh(row, width, 0.7, left=left, color=colour, label=name if row == 0 else None)
             left += width
-        ax.plot([c["ms_per_step"]] * 2, [row - 0.45, row + 0.45], color="black", lw=2)
-        label = f"{c['ms_per_step']:.3g} ms"
-        if row and cases[0]["physics"] == "mujoco":
-            label += f", {cases[0]['ms_per_step'] / c['ms_per_step']:.1f} x"
-        ax.text(max(left, c["ms_per_step"]) + 0.015 * widest, row, label, va="center", fontsize=9)
-    ax.set_visible(True)
-    ax.set_yticks(range(len(cases)), [c["physics"] for c in cases])
+        if not left:
+            ax.barh(row, np.nan_to_num(ms), 0.7, color=style.FAINT, label="not told apart")
+        ax.plot([ms, ms], [row - 0.42, row + 0.42], color="black", lw=2)
+        ends.append(max(left, np.nan_to_num(ms)))
+        widest = max(widest, ends[-1])
+    for row, label in enumerate(ran):
+        text = f"{style.number(result.figure(label, case, 'ms_per_step'))} ms"
+        ratio = result.figure(label, case, "speedup")
+        if np.isfinite(ratio) and ratio != 1.0:
+            text += f", {timing.times(ratio)}"
+        ax.text(ends[row] + 0.015 * widest, row, text, va="center", fontsize=8.5, color=style.INK)
+    ax.set_yticks(range(len(ran)), [style.short(label) for label in ran])
     ax.invert_yaxis()
-    ax.set_xlim(0, 1.22 * widest)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.set_title(f"{title}: stages, ms", fontsize=10, loc="left")
-
-
-def _draw_contacts(ax: Any, title: str, cases: list[dict[str, Any]]) -> None:
-    for c in cases:
-        if "fit" in c:
-            fit = c["fit"]
-            name = f"{c['physics']}: scatter {100 * fit['residual_rms_share']:.0f} % about the line"
-            dots = ax.plot(fit["contacts"], fit["ms"], ".", ms=5, label=name)
-            ends = np.array([min(fit["contacts"]), max(fit["contacts"])])
-            ax.plot(ends, fit["offset_ms"] + fit["ns_per_contact"] * 1e-6 * ends, color=dots[0].get_color(), lw=1)
-    ax.set_visible(True)
-    ax.set_ylim(bottom=0)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.set_title(f"{title}: ms a step", fontsize=10, loc="left")
-    ax.set_xlabel("contacts of all worlds")
-    ax.legend(fontsize=8, frameon=False)
-
-
-SPEED = Experiment(
-    name="speed",
-    summary="time of a step and of its stages, memory a world, on piles, a walker and a hand",
-    measure=_measure,
-    draw=_draw,
-)
+    ax.set_xlim(0, 1.3 * widest or 1.0)
+    ax.grid(False, axis="y")
+    style.label(ax, case, "ms")

@@ -229,8 +229,11 @@ class WarpPhysics(StagedPhysics[ModelT, Data]):
     def arrays(self, m: ModelT, d: Data) -> Mapping[str, wp.array]:
         return {name: getattr(d, name) for name in _REMEMBERED}
 
+    def contact_count(self, m: ModelT, d: Data) -> int:
+        return min(int(d.nacon.numpy()[0]), d.naconmax)
+
     def contacts(self, m: ModelT, d: Data) -> Contacts:
-        n = min(int(d.nacon.numpy()[0]), d.naconmax)
+        n = self.contact_count(m, d)
         force = wp.zeros(n, dtype=wp.spatial_vector)
         mjw.contact_force(m, d, wp.array(np.arange(n), dtype=int), False, force)
         c = d.contact

@@ -6,14 +6,24 @@ import difflib
 
 from stickslip.errors import SceneError
 from stickslip.scenes import (
+    bouncing_ball,
     box_on_slope,
+    bunny,
     cylinder_roll,
     drop_test,
     hand,
     humanoid,
+    pendulum,
+    pinch,
+    push_cubes,
+    pushed_box,
+    rod_push,
     scaling,
+    sheath,
     sliding_cube,
     sphere_spin,
+    stack,
+    thrown_cube,
 )
 from stickslip.scenes.scene import Parameter, Scene
 
@@ -30,6 +40,16 @@ CATALOGUE: dict[str, Scene] = {
         sliding_cube,
         humanoid,
         hand,
+        stack,
+        pinch,
+        bouncing_ball,
+        pendulum,
+        pushed_box,
+        bunny,
+        rod_push,
+        sheath,
+        thrown_cube,
+        push_cubes,
     )
 }
 

@@ -11,13 +11,10 @@ import math
 from stickslip.scenes import look
 from stickslip.scenes.scene import Parameter, Scene
 
-OVERLAP = 1e-5
-"""How deep the box starts in the incline, so that it touches from the first step [m]."""
 
-
-def _content(angle: float, mu: float, mass: float, half: float) -> str:
+def _content(angle: float, mu: float, mass: float, half: float, overlap: float) -> str:
     sine, cosine = math.sin(angle), math.cos(angle)
-    lift = half - OVERLAP
+    lift = half - overlap
     quat = look.numbers((math.cos(0.5 * angle), 0.0, math.sin(0.5 * angle), 0.0))
     position = look.numbers((lift * sine, 0.0, lift * cosine))
     uphill, downhill, thick = 6.0 * half, 34.0 * half, 0.4 * half
@@ -58,5 +55,6 @@ SCENE = Scene(
         Parameter("mu", 0.4, 0.0, 5.0, "coefficient of friction between box and incline"),
         Parameter("mass", 4.0, 0.001, 1000.0, "mass of the box [kg]"),
         Parameter("half", 0.05, 0.005, 1.0, "half of the box's side [m]"),
+        Parameter("overlap", 1e-5, 0.0, 0.001, "depth of the box in the incline at the start, to touch at once [m]"),
     ),
 )

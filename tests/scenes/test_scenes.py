@@ -41,6 +41,16 @@ def test_catalogue() -> None:
         "sliding-cube",
         "humanoid",
         "hand",
+        "stack",
+        "pinch",
+        "bouncing-ball",
+        "pendulum",
+        "pushed-box",
+        "bunny",
+        "rod-push",
+        "sheath",
+        "thrown-cube",
+        "push-cubes",
     ]
     for name, scene in scenes.CATALOGUE.items():
         assert scene.name == name
@@ -226,3 +236,105 @@ def test_hand_holds_the_cube() -> None:
         assert abs(data.body("cube").xpos[2] - height) < 0.01
         assert all(data.sensor(f"{finger}_touch").data[0] > 0.5 for finger in ("index", "middle", "ring", "thumb"))
     assert np.abs(data.body("cube").xpos[:2] - [0.012, 0.0]).max() < 0.005
+
+
+def test_stack_starts_exactly_touching_and_stands() -> None:
+    model, data = start("stack:n=10,mass=2,top=3")
+    heights = [data.body(f"box{i}").xpos[2] for i in range(10)]
+    np.testing.assert_allclose(heights, 0.05 + 0.1 * np.arange(10), atol=1e-12)
+    assert model.body("box8").mass[0] == 2.0 and model.body("box9").mass[0] == 3.0
+    np.testing.assert_allclose(data.contact.dist, 0.0, atol=1e-12)
+    contacts, rows = run(model, data, 1.0)
+    assert contacts <= model.numeric("nconmax").data[0] / 1.3
+    assert rows <= model.numeric("njmax").data[0] / 1.3
+    assert 0.94 < data.body("box9").xpos[2] < 0.95
+    assert np.abs(data.qvel).max() < 1e-6
+
+
+def test_pinch_holds_the_capsule_by_four_contacts_at_the_height_of_its_middle() -> None:
+    model, data = start("pinch:force=5")
+    assert data.ctrl.tolist() == [5.0, 5.0]
+    capsule = model.geom("capsule").id
+    assert data.ncon == 4
+    np.testing.assert_allclose(data.contact.dist, 0.0, atol=1e-12)
+    assert all(capsule in pair for pair in data.contact.geom.tolist())
+    np.testing.assert_allclose(np.abs(data.contact.pos), [[0.03, 0.02, 0.0]] * 4, atol=1e-7)
+    run(model, data, 1.0)
+    force = np.zeros(6)
+    for i in range(data.ncon):
+        mujoco.mj_contactForce(model, data, i, force)
+        assert force[0] == pytest.approx(2.5, rel=0.02)
+    assert -0.02 < data.body("capsule").xpos[2] < 0.0
+
+
+def test_bouncing_ball_touches_for_half_a_period_of_its_spring() -> None:
+    model, data = start("bouncing-ball:height=0.5,mass=0.2,stiffness=2000")
+    model.opt.timestep = 1e-4
+    touching = deepest = 0.0
+    while data.time < 0.9:
+        mujoco.mj_step(model, data)
+        touching += model.opt.timestep * data.ncon
+        deepest = max(deepest, 0.05 - data.qpos[2])
+    # the floor is hit at sqrt(2 g h), once in this time
+    assert touching == pytest.approx(math.pi * math.sqrt(0.2 / 2000.0), rel=0.02)
+    assert deepest == pytest.approx(math.sqrt(2.0 * GRAVITY * 0.5 * 0.2 / 2000.0), rel=0.02)
+    mujoco.mj_step(model, data)
+    energy = GRAVITY * (data.qpos[2] - 0.05) + 0.5 * data.qvel[2] ** 2
+    assert energy == pytest.approx(GRAVITY * 0.5, rel=0.01)
+
+
+def test_pendulum_swings_freely() -> None:
+    model, data = start("pendulum:length=0.5,angle=0.05")
+    assert data.qpos[0] == 0.05 and data.body("pendulum").xipos[0] > 0
+    run(model, data, 4.0)
+    frequency = math.sqrt(GRAVITY * 0.5 / (0.5**2 + 0.4 * 0.06**2))
+    assert data.qpos[0] == pytest.approx(0.05 * math.cos(4.0 * frequency), abs=1e-3)
+    assert data.ncon == 0
+
+
+def test_sheath_drives_a_sphere_that_cannot_turn() -> None:
+    model, data = start("sheath")
+    assert model.nv == 3 and data.ncon == 1
+    assert data.contact.dist[0] == pytest.approx(0.0, abs=1e-9)
+    assert {model.geom(g).name for g in data.contact.geom[0]} == {"lower", "sphere"}
+    data.qpos[2] = 0.0021
+    mujoco.mj_forward(model, data)
+    assert {model.geom(g).name for g in data.contact.geom[0]} == {"upper", "sphere"}
+    assert data.contact.dist[0] == pytest.approx(-0.0001, abs=1e-9)
+    model, data = start("sheath:mu=0,force=2,mass=0.5")
+    run(model, data, 0.5)
+    assert data.qvel[0] == pytest.approx(2.0, rel=1e-3)
+
+
+def test_thrown_cube_slides_and_tumbles() -> None:
+    model, data = start("thrown-cube:height=0,speed=2,spin=0")
+    assert data.ncon == 4
+    run(model, data, 1.0)
+    assert data.qpos[0] == pytest.approx(2.0**2 / (2 * 0.5 * GRAVITY), rel=0.02)
+    model, data = start("thrown-cube")
+    np.testing.assert_allclose(data.qvel, [1.0, 0.0, 0.0, 20.0, 0.0, 0.0])
+    assert data.ncon == 0
+    run(model, data, 1.5)
+    assert np.abs(data.qvel).max() < 1e-3
+    assert data.qpos[2] == pytest.approx(0.05, abs=1e-3)
+
+
+@pytest.mark.parametrize("n", [1, 10])
+def test_push_cubes_all_end_up_before_the_bar(n: int) -> None:
+    model, data = start(f"push-cubes:n={n}")
+    floor, bar = model.geom("floor").id, model.geom("bar").id
+    assert {tuple(pair) for pair in data.contact.geom} <= {(floor, model.geom(f"cube_{i}").id) for i in range(n)}
+    contacts = rows = 0
+    force = []
+    for step in range(1000):
+        data.ctrl[0] = 0.001 * step
+        most = run(model, data, 0.002)
+        contacts, rows = max(contacts, most[0]), max(rows, most[1])
+        force.append(data.actuator_force[0])
+        assert not ((data.contact.geom == floor).any(axis=1) & (data.contact.geom == bar).any(axis=1)).any()
+    assert contacts <= model.numeric("nconmax").data[0] / 1.3
+    assert rows <= model.numeric("njmax").data[0] / 1.3
+    front = data.body("bar").xpos[0] + 0.01
+    places = np.array([data.body(f"cube_{i}").xpos for i in range(n)])
+    assert (places[:, 0] > front + 0.015).all() and (places[:, 0] < front + 0.2).all()
+    assert np.mean(force[-250:]) == pytest.approx(0.5 * n * 0.1 * GRAVITY, rel=0.05)

@@ -1,0 +1,62 @@
+"""Who takes part in an experiment: every physics, MuJoCo twice, and any of them with other parameters."""
+
+import ast
+import dataclasses
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import stickslip
+from stickslip.bench import qp
+from stickslip.errors import InputError
+from stickslip.physics.base import Physics
+
+ANTI_CREEP = "mujoco-anti-creep"
+"""MuJoCo with the settings its users recommend against creep: elliptic cone, impratio 100."""
+BASELINES = ("mujoco", ANTI_CREEP)
+"""Who every claim is held against; only the better of the two counts."""
+
+
+def names() -> list[str]:
+    """The contenders of every experiment: each physics that exists, and MuJoCo a second time."""
+    return [*BASELINES, *(name for name in stickslip.PHYSICS if name not in BASELINES)]
+
+
+def resolve(specs: Sequence[str]) -> dict[str, Physics[Any, Any]]:
+    """The physics of each spec, by the spec: `comfree`, `mujoco-anti-creep`, `comfree:stiffness=0.1,damping=0.001`."""
+    return {spec: _resolve(spec) for spec in specs}
+
+
+def parameters(physics: Physics[Any, Any]) -> dict[str, Any]:
+    """The parameters of a physics, for the record."""
+    return dataclasses.asdict(physics) if dataclasses.is_dataclass(physics) else {}  # type: ignore[arg-type]
+
+
+def _resolve(spec: str) -> Physics[Any, Any]:
+    name, _, text = spec.partition(":")
+    if name == ANTI_CREEP and not text:
+        name, text = "mujoco", "anti_creep=True"
+    kinds: Mapping[str, Any] = {**stickslip.PHYSICS, qp.QpModel.name: qp.QpModel}
+    if name not in kinds:
+        known = [*names(), qp.QpModel.name]
+        close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(repr(c) for c in close)}? " if close else ""
+        raise InputError(f"no physics named {name!r}; {hint}there are: {', '.join(known)}")
+    kind = kinds[name]
+    fields = [field.name for field in dataclasses.fields(kind)]
+    given = {}
+    for part in text.split(",") if text else []:
+        key, equals, value = part.partition("=")
+        if not equals or key not in fields:
+            listed = ", ".join(fields) or "none"
+            raise InputError(f"{spec!r}: {part!r} is not parameter=value of {name!r}; its parameters: {listed}")
+        given[key] = _value(value)
+    return kind(**given)
+
+
+def _value(text: str) -> Any:
+    """A Python literal, true and false in any case, or the text itself."""
+    try:
+        return ast.literal_eval(text.capitalize() if text.lower() in ("true", "false", "none") else text)
+    except (ValueError, SyntaxError):
+        return text

@@ -1,0 +1,196 @@
+"""`penetration`: how deep bodies sink into one another while a pile of primitives falls onto a block.
+
+Every contact that touches counts, at every sampled step of every world. A contact with a gap does not: a physics that
+looks ahead by a margin would otherwise fill its mean with zeros. MuJoCo, and the paper with it, finds no contact
+before geoms touch. The mean is over what touches, so read it with the number of contacts: a physics that throws the
+pile apart has few of them.
+
+The paper gives no positions, sizes or masses; those of the scene "drop-test" are ours. Its text says that penetration
+increases with the stiffness k, its table says the opposite; `reported` shows which one we see.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickslip.bench import style
+from stickslip.bench.experiment import SAMPLES, Experiment, Outcome, Reported, Score, Trial, problems, setting
+from stickslip.bench.result import Result
+from stickslip.physics.base import Physics
+from stickslip.simulation import Simulation
+
+SETTLED = 0.25
+"""Share of the run, at its end, over which the pile counts as settled."""
+EDGES = np.logspace(-3, 3, 121)
+"""Depths at which the distribution is counted [mm]."""
+PAPER = {
+    "mujoco": "1.7 ± 4.9",
+    "comfree:stiffness=0.1,damping=0.001": "3.9 ± 6.9",
+    "comfree:stiffness=0.1,damping=0.005": "3.8 ± 5.7",
+    "comfree:stiffness=0.3,damping=0.001": "1.6 ± 3.3",
+    "comfree:stiffness=0.3,damping=0.005": "1.4 ± 2.5",
+    "comfree:stiffness=0.5,damping=0.001": "1.0 ± 2.1",
+    "comfree:stiffness=0.5,damping=0.005": "0.9 ± 1.5",
+}
+"""Mean and standard deviation of the depth [mm], Fig. 2(b)."""
+CASE = "drop"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    n: int = setting(5, "bodies along each side of a layer", low=1, high=12)
+    layers: int = setting(5, "layers, one kind of primitive each", low=1, high=10)
+    steps: int = setting(1000, "steps of the run", low=1, high=1_000_000)
+    timestep: float = setting(0.002, "length of a step [s]", low=1e-5, high=0.1)
+    every: int = setting(1, "steps between samples", low=1, high=1000)
+    worlds: int = setting(1, "worlds; they differ only by the rounding of a parallel machine", low=1, high=65536)
+
+
+class Tally:
+    """Depths [mm], counted as they come: a run of many worlds has more of them than memory."""
+
+    def __init__(self) -> None:
+        self.count, self.total, self.square, self.largest = 0, 0.0, 0.0, 0.0
+        self.deeper = np.zeros(len(EDGES))
+
+    def add(self, depths: NDArray[np.float64]) -> None:
+        self.count += len(depths)
+        self.total += float(depths.sum())
+        self.square += float((depths**2).sum())
+        self.largest = max(self.largest, float(depths.max(initial=0.0)))
+        self.deeper += len(depths) - np.searchsorted(np.sort(depths), EDGES, side="right")
+
+    @property
+    def mean(self) -> float:
+        """0 if nothing touched: then nothing penetrated."""
+        return self.total / max(self.count, 1)
+
+    @property
+    def deviation(self) -> float:
+        return max(self.square / max(self.count, 1) - self.mean**2, 0.0) ** 0.5
+
+
+def depths_of(sim: Simulation) -> NDArray[np.float64]:
+    """How deep every touching contact of the last step is, over all worlds [mm]."""
+    dist = sim.contacts().dist.astype(float)
+    return -1e3 * dist[dist <= 0.0]
+
+
+class Penetration(Experiment[Settings]):
+    name = "penetration"
+    summary = "depth of all contacts while layers of primitives fall onto a block and settle"
+    source = "ComFree-Sim (arXiv:2603.12185), Sec. IV-A and Fig. 2"
+    settings = Settings
+    quick = {"n": 2, "layers": 2, "steps": 60}
+    extra = tuple(label for label in PAPER if ":" in label)
+
+    def cases(self, settings: Settings) -> Mapping[str, None]:
+        return {CASE: None}
+
+    def measure(self, case: None, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:
+        scene = f"drop-test:n={settings.n},layers={settings.layers}"
+        sim = trial.simulation(scene, physics, nworld=settings.worlds, timestep=settings.timestep)
+        whole, settled = Tally(), Tally()
+        rows = []
+        for start in range(0, settings.steps, settings.every):
+            stop = min(start + settings.every, settings.steps)
+            sim.step(stop - start)
+            depths = depths_of(sim)
+            whole.add(depths)
+            if stop > (1.0 - SETTLED) * settings.steps:
+                settled.add(depths)
+            rows.append((stop * settings.timestep, depths.sum(), depths.max(initial=0.0), len(depths)))
+            trial.progress(stop / settings.steps)
+        speed = sim.qvel.numpy().astype(float).reshape(settings.worlds, -1, 6)[:, :, :3]
+        figures = {
+            "mean_mm": whole.mean,
+            "std_mm": whole.deviation,
+            "max_mm": whole.largest,
+            "settled_mean_mm": settled.mean,
+            "settled_std_mm": settled.deviation,
+            "settled_max_mm": settled.largest,
+            "contacts_a_step": whole.count / len(rows) / settings.worlds,
+            "end_speed_mm_per_s": 1e3 * float(np.sqrt((speed**2).sum(axis=2).mean())),
+        }
+        if not (np.isfinite(sim.qpos.numpy()).all() and np.isfinite(speed).all()):
+            figures = dict.fromkeys(figures, float("nan"))  # what is broken has no contacts, and would look fine
+        series = {**_in_time(np.array(rows)), "deeper_percent": 100.0 * whole.deeper / max(whole.count, 1)}
+        return Outcome(figures, series, problems(sim))
+
+    def scores(self, settings: Settings) -> Sequence[Score]:
+        return [
+            Score("penetration in a falling pile, mean", CASE, "mean_mm", "mm"),
+            Score("penetration in a falling pile, deepest", CASE, "max_mm", "mm"),
+            Score("penetration in a settled pile, mean", CASE, "settled_mean_mm", "mm"),
+        ]
+
+    def reported(self, result: Result) -> Sequence[Reported]:
+        settings = self.make_settings(result.settings)
+        if dataclasses.replace(settings, every=1, worlds=1) != Settings():
+            return ()  # another scene than the paper's
+
+        def measured(label: str) -> str:
+            if not result.has(label, CASE):
+                return "not run"
+            mean, deviation = (result.figure(label, CASE, name) for name in ("mean_mm", "std_mm"))
+            return f"{style.number(mean)} ± {style.number(deviation)}"
+
+        rows = [Reported(f"depth [mm], {style.short(label)}", paper, measured(label)) for label, paper in PAPER.items()]
+        soft, stiff = (f"comfree:stiffness={k},damping=0.001" for k in (0.1, 0.5))
+        low, high = (result.figure(label, CASE, "mean_mm") for label in (soft, stiff))
+        trend = "unknown" if not np.isfinite(low + high) else "increases" if high > low else "decreases"
+        text = f"{trend}: {style.number(low)} to {style.number(high)}"
+        paper = "text: increases; table: decreases, 3.9 to 1.0"
+        return [*rows, Reported("depth [mm] as ComFree's stiffness goes from 0.1 to 0.5", paper, text)]
+
+    def draw(self, result: Result) -> Any:
+        settings = self.make_settings(result.settings)
+        size = f"{settings.n} x {settings.n} x {settings.layers} bodies, dt {1e3 * settings.timestep:g} ms"
+        fig, axes = style.figure(f"penetration: a pile falls onto a block ({size})", 2, 2)
+        (top, time_axis), (bottom, spread) = axes
+        entrants = result.ran(CASE)
+
+        def values(name: str) -> dict[str, list[float]]:
+            return {c: [result.figure(c, CASE, name)] for c in entrants}
+
+        style.bars(top, result, ["whole run"], values("mean_mm"), errors=values("std_mm"))
+        style.label(
+            top, "depth of all touching contacts: mean (bar, number) and standard deviation (line)", "", "depth [mm]"
+        )
+        top.set_ylim(bottom=0.0)
+        style.bars(
+            bottom, result, ["settled", "deepest"], _joined(values("settled_mean_mm"), values("max_mm")), log=True
+        )
+        style.label(
+            bottom, f"mean of the last {SETTLED:.0%} of the run, and the deepest contact of all", "", "depth [mm]"
+        )
+        for contender in entrants:
+            time = result.series(contender, CASE, "time")
+            style.line(time_axis, result, contender, time, result.series(contender, CASE, "mean_mm"))
+            deeper = result.series(contender, CASE, "deeper_percent")
+            style.line(spread, result, contender, EDGES[deeper > 0], deeper[deeper > 0])
+        style.label(time_axis, "mean depth over time", "time [s]", "depth [mm]")
+        time_axis.set_yscale("log")
+        style.label(spread, "share of contacts deeper than", "depth [mm]", "share [%]")
+        spread.set(xscale="log", yscale="log", xlim=(0.01, None), ylim=(1e-3, 150.0))
+        style.legend(fig, axes)
+        return fig
+
+
+def _in_time(rows: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """Mean and largest depth over time, a few steps put together; NaN where nothing touches."""
+    parts = np.array_split(rows, min(SAMPLES, len(rows)))
+    total, number = (np.array([part[:, column].sum() for part in parts]) for column in (1, 3))
+    return {
+        "time": np.array([part[-1, 0] for part in parts]),
+        "mean_mm": np.where(number > 0, total / np.maximum(number, 1), np.nan),
+        "max_mm": np.where(number > 0, np.array([part[:, 2].max() for part in parts]), np.nan),
+        "contacts": number / np.array([len(part) for part in parts]),
+    }
+
+
+def _joined(*groups: dict[str, list[float]]) -> dict[str, list[float]]:
+    return {label: [value for group in groups for value in group[label]] for label in groups[0]}

@@ -1,0 +1,136 @@
+"""What is stored of an experiment: settings, machine, versions, and every figure and series."""
+
+import dataclasses
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+import subprocess
+from typing import Any
+
+import numpy as np
+import warp as wp
+from numpy.typing import NDArray
+
+import stickslip
+from stickslip import files
+from stickslip.errors import InputError
+
+FORMAT = 2
+"""Of the JSON files; raised when their meaning changes."""
+
+
+@dataclasses.dataclass
+class Result:
+    """One experiment on one machine; the content of its JSON file.
+
+    Attributes:
+        experiment: its name
+        quick: whether it was the small form, whose figures mean nothing
+        seed: of every random number
+        device: "cpu", "cuda:0", ...
+        settings: every setting, by name
+        contenders: physics and parameters of each label
+        cases: labels of the cases, in order
+        outcomes: label of the contender -> label of the case -> figures, series and problems, or why it cannot run
+        machine: where it was measured
+        versions: of everything that matters to a figure
+        time: when it was begun, UTC
+        seconds: wall time of all measurements
+    """
+
+    experiment: str
+    quick: bool
+    seed: int
+    device: str
+    settings: dict[str, Any]
+    contenders: dict[str, dict[str, Any]]
+    cases: list[str]
+    machine: dict[str, Any]
+    versions: dict[str, str]
+    time: str
+    seconds: float = 0.0
+    outcomes: dict[str, dict[str, dict[str, Any]]] = dataclasses.field(default_factory=dict)
+    format: int = FORMAT
+
+    @property
+    def complete(self) -> bool:
+        """Whether every contender has an outcome in every case."""
+        return all(case in self.outcomes.get(label, {}) for label in self.contenders for case in self.cases)
+
+    def has(self, label: str, case: str) -> bool:
+        """Whether the contender ran that case."""
+        return "figures" in self.outcomes.get(label, {}).get(case, {})
+
+    def ran(self, case: str) -> list[str]:
+        """The contenders that ran a case, in order."""
+        return [label for label in self.contenders if self.has(label, case)]
+
+    def figure(self, label: str, case: str, name: str) -> float:
+        """A figure; NaN if it is not there or was not finite."""
+        value = self.outcomes.get(label, {}).get(case, {}).get("figures", {}).get(name)
+        return float("nan") if value is None else float(value)
+
+    def series(self, label: str, case: str, name: str) -> NDArray[np.float64]:
+        """A series, empty if it is not there."""
+        values = self.outcomes.get(label, {}).get(case, {}).get("series", {}).get(name, [])
+        return np.array(values, dtype=float)
+
+    def unsupported(self, label: str) -> dict[str, str]:
+        """Why the contender could not run, by case."""
+        found = {case: outcome.get("unsupported") for case, outcome in self.outcomes.get(label, {}).items()}
+        return {case: reason for case, reason in found.items() if reason}
+
+    def problems(self, label: str, case: str) -> list[str]:
+        """What makes the figures of a contender in a case doubtful."""
+        return list(self.outcomes.get(label, {}).get(case, {}).get("problems", []))
+
+    def save(self, path: pathlib.Path) -> pathlib.Path:
+        return files.write_json(path, dataclasses.asdict(self), flat_lists=True)
+
+
+def load(path: pathlib.Path) -> Result:
+    """Read what `Result.save` wrote; raises InputError if it is something else."""
+    try:
+        content = json.loads(path.read_text())
+        if content.get("format") != FORMAT:
+            raise InputError(
+                f"{path} has format {content.get('format')!r}, this version reads {FORMAT}: run the experiment again"
+            )
+        return Result(**content)
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, AttributeError, TypeError) as error:
+        raise InputError(f"{path} is not a result of `stickslip bench run`: {error}") from None
+
+
+def machine(device: str) -> dict[str, Any]:
+    """Where figures were measured."""
+    chosen = wp.get_device(device)
+    return {
+        "device": chosen.name if chosen.is_cuda else _cpu_name(),
+        "cores": os.cpu_count(),
+        "arch": platform.machine(),
+        "system": platform.system(),
+        "cuda": ".".join(map(str, wp.get_cuda_driver_version())) if chosen.is_cuda else None,
+    }
+
+
+def _cpu_name() -> str:
+    """The processor's name as lscpu tells it (the kernel's own list has none on ARM), else the architecture."""
+    try:
+        told = subprocess.run(["lscpu"], capture_output=True, text=True, timeout=10, env={**os.environ, "LC_ALL": "C"})
+    except (OSError, subprocess.TimeoutExpired):
+        return platform.processor() or platform.machine()
+    found = [line.split(":", 1)[1].strip() for line in told.stdout.splitlines() if line.startswith("Model name:")]
+    return found[0] if found else platform.machine()
+
+
+def versions() -> dict[str, str]:
+    """Versions of everything that matters to a figure; "none" for an optional package that is not there."""
+    found = {"stickslip": stickslip.__version__, "python": platform.python_version()}
+    for name in ("mujoco", "mujoco-warp", "warp-lang", "numpy", "osqp"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "none"
+    return found

@@ -1,0 +1,163 @@
+"""`stack`: towers of cubes that touch at the start and have only to stand, and a heavy cube on two light ones.
+
+A rigid tower keeps its height, so what the top loses is the softness of all contacts below it. Tilt, drift and a speed
+that does not die away are noise that a contact model adds. The cubes have friction 0.6: MuJoCo's pyramidal cone gets
+stiffer with less friction, its elliptic one does not, so that the two differ here.
+
+Collision detection shows up too. MuJoCo Warp's loses a pair of cubes now and then, for a step or a few, and the tower
+gets a kick: that is the largest speed. The speed that is left is the median, which only lasting jitter moves.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickslip.bench import motion, style
+from stickslip.bench.experiment import Experiment, Outcome, Score, Trial, problems, setting, state_of
+from stickslip.bench.result import Result
+from stickslip.physics.base import Physics
+
+LATE = 0.25
+"""Share of the run, at its end, in which a tower must have come to rest; height and speed are taken over it."""
+TILTED = 30.0
+"""Tilt from which a cube counts as fallen [deg]."""
+HEAVY = 3
+"""Cubes of the tower with the heavy one on top."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    towers: tuple[int, ...] = setting((3, 5, 10), "cubes of each tower", low=3, high=10)
+    half: float = setting(0.05, "half of a cube's side [m]", low=0.005, high=1.0)
+    mass: float = setting(1.0, "mass of a cube [kg]", low=1e-3, high=1e3)
+    heavy: float = setting(100.0, "mass of the cube on top of two others, in one more tower [kg]", low=1e-3, high=1e4)
+    mu: float = setting(0.6, "coefficient of friction", low=0.0, high=5.0)
+    duration: float = setting(4.0, "simulated time [s]", low=0.01, high=100.0)
+    timesteps: tuple[float, ...] = setting((0.001, 0.002, 0.005, 0.01), "length of a step [s]", low=1e-5, high=0.1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    n: int
+    top: float
+    timestep: float
+
+
+def fell(pos: NDArray[np.float64], quat: NDArray[np.float64], half: float) -> float:
+    """1 if a cube is tilted by 30 deg or more, or less than half a side above the one below it, else 0.
+
+    Args:
+        pos: middles of the cubes from the bottom up, (n, 3)
+        quat: their orientations, (n, 4)
+        half: half of a cube's side
+    """
+    if not (np.isfinite(pos).all() and np.isfinite(quat).all()):
+        return math.nan
+    steps = np.diff(pos[:, 2], prepend=-half)
+    return float(bool((np.degrees(motion.tilt_of(quat)) >= TILTED).any() or (steps < half).any()))
+
+
+def _tower(n: int, timestep: float) -> str:
+    return f"{n} cubes, dt {1e3 * timestep:g} ms"
+
+
+def _heavy(settings: Settings, timestep: float) -> str:
+    return f"{settings.heavy:g} kg on two of {settings.mass:g} kg, dt {1e3 * timestep:g} ms"
+
+
+class Stack(Experiment[Settings]):
+    name = "stack"
+    summary = (
+        "towers of cubes that have only to stand: height lost, tilt, drift and jitter; and a heavy cube on two light"
+    )
+    source = "stickslip"
+    settings = Settings
+    quick = {"towers": (3,), "duration": 0.2, "timesteps": (0.002,)}
+
+    def cases(self, settings: Settings) -> Mapping[str, Case]:
+        steps = settings.timesteps
+        towers = {_tower(n, dt): Case(n, settings.mass, dt) for n in settings.towers for dt in steps}
+        return towers | {_heavy(settings, dt): Case(HEAVY, settings.heavy, dt) for dt in steps}
+
+    def measure(self, case: Case, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:
+        given = f"half={settings.half!r},mass={settings.mass!r},top={case.top!r},mu={settings.mu!r}"
+        sim = trial.simulation(f"stack:n={case.n},{given}", physics, timestep=case.timestep)
+        track = trial.record(sim, round(settings.duration / case.timestep), state_of)
+        time = track["time"]
+        pose = track["qpos"].reshape(len(time), case.n, 7)
+        speed = np.linalg.norm(track["qvel"].reshape(len(time), case.n, 6)[..., :3], axis=-1).max(axis=1)
+        lost = 1e3 * ((2 * case.n - 1) * settings.half - pose[:, -1, 2])
+        late = time >= (1.0 - LATE) * time[-1] - 1e-9
+        figures = {
+            "height_lost_mm": lost[late].mean(),
+            "tilt_deg": math.degrees(motion.tilt_of(pose[-1, :, 3:]).max()),
+            "drift_mm": 1e3 * math.hypot(*pose[-1, -1, :2]),
+            "late_speed_mm_per_s": 1e3 * np.median(speed[late]),
+            "largest_late_speed_mm_per_s": 1e3 * speed[late].max(),
+            "fell": fell(pose[-1, :, :3], pose[-1, :, 3:], settings.half),
+        }
+        return Outcome(figures, {"time": time, "height_lost_mm": lost, "speed_mm_per_s": 1e3 * speed}, problems(sim))
+
+    def scores(self, settings: Settings) -> Sequence[Score]:
+        tallest, steps = max(settings.towers), settings.timesteps
+        middle = _middle(steps)
+        return [
+            *(
+                Score(
+                    f"height lost by a tower of {tallest}, dt {1e3 * dt:g} ms",
+                    _tower(tallest, dt),
+                    "height_lost_mm",
+                    "mm",
+                )
+                for dt in steps
+            ),
+            Score(f"height lost by {_heavy(settings, middle)}", _heavy(settings, middle), "height_lost_mm", "mm"),
+            Score(
+                f"speed left in a tower of {tallest}, dt {1e3 * max(steps):g} ms",
+                _tower(tallest, max(steps)),
+                "late_speed_mm_per_s",
+                "mm/s",
+            ),
+        ]
+
+    def draw(self, result: Result) -> Any:
+        settings = self.make_settings(result.settings)
+        steps, tallest = settings.timesteps, max(settings.towers)
+        middle = _middle(steps)
+        fig, axes = style.figure("stack: towers of cubes that have only to stand", 3, 2)
+        for ax, case in ((axes[0, 0], _tower(tallest, middle)), (axes[1, 0], _heavy(settings, middle))):
+            for contender in result.ran(case):
+                time = result.series(contender, case, "time")
+                style.line(ax, result, contender, time, result.series(contender, case, "height_lost_mm"))
+            style.reference(ax, [0.0, settings.duration], [0.0, 0.0])
+            ax.set_yscale("symlog", linthresh=1.0)
+            style.label(ax, case, "time [s]", "height lost [mm]")
+
+        def bars(ax: Any, cases: list[str], ticks: list[str], figure: str, title: str, unit: str) -> None:
+            entrants = [c for c in result.contenders if any(result.has(c, case) for case in cases)]
+            values = {c: [result.figure(c, case, figure) for case in cases] for c in entrants}
+            style.bars(ax, result, cases, values, log=True, ticks=ticks)
+            style.label(ax, title, "", unit)
+
+        ticks = [f"dt {1e3 * dt:g} ms" for dt in steps]
+        towers = [_tower(tallest, dt) for dt in steps]
+        lost = "height lost [mm]"
+        bars(axes[0, 1], towers, ticks, "height_lost_mm", f"{tallest} cubes: height lost, magnitude", lost)
+        heavy = [_heavy(settings, dt) for dt in steps]
+        bars(axes[1, 1], heavy, ticks, "height_lost_mm", f"{heavy[0].split(',')[0]}: height lost, magnitude", lost)
+        sizes = [_tower(n, middle) for n in settings.towers]
+        names = [f"{n} cubes" for n in settings.towers]
+        bars(axes[2, 0], sizes, names, "height_lost_mm", f"every tower, dt {1e3 * middle:g} ms: height lost", lost)
+        title = f"{tallest} cubes: speed of the fastest in the last {settings.duration * LATE:g} s, median"
+        bars(axes[2, 1], towers, ticks, "late_speed_mm_per_s", title, "speed [mm/s]")
+        style.legend(fig, axes)
+        return fig
+
+
+def _middle(steps: Sequence[float]) -> float:
+    """The step length that is drawn over time: the second, if there is one."""
+    return steps[min(1, len(steps) - 1)]

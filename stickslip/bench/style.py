@@ -1,0 +1,185 @@
+"""One look for every picture: the same colour for the same contender, quiet axes, units on every label."""
+
+import colorsys
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stickslip.bench.result import Result
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import matplotlib.figure
+
+INK, FAINT = "#22303c", "#c9d1d8"
+REFERENCE = "#111111"
+"""Colour of an analytic answer, drawn dashed."""
+COLOURS = {
+    "mujoco": "#4a7fb5",
+    "mujoco-anti-creep": "#1f3f66",
+    "comfree": "#e07b39",
+    "cone-sweep": "#2a9d6f",
+    "icf": "#8a6bbf",
+    "cenic": "#5b3e99",
+    "scm": "#c8558d",
+    "pbd": "#b59a2a",
+    "pbd-r": "#7d6608",
+    "qp": "#7a7a7a",
+}
+"""Of each contender; variants of one take other shades of its colour."""
+_SPARE = ("#3aa6a6", "#a65c3a", "#6f7f3a", "#93395f")
+
+
+def figure(title: str, rows: int = 1, columns: int = 1, *, width: float = 12.0, height: float = 3.6) -> tuple[Any, Any]:
+    """A figure and its axes (rows, columns); `height` is that of a row, in inches like `width`."""
+    import matplotlib.figure
+
+    fig = matplotlib.figure.Figure(figsize=(width, height * rows + 0.9), layout="constrained", facecolor="white")
+    fig.suptitle(title, fontsize=13, color=INK, x=0.01, ha="left")
+    axes = fig.subplots(rows, columns, squeeze=False)
+    for ax in axes.flat:
+        _quiet(ax)
+    return fig, axes
+
+
+def split(ax: "matplotlib.axes.Axes", columns: int) -> list[Any]:
+    """A row of axes in the place of one, for pictures whose rows are divided differently."""
+    spec = ax.get_subplotspec()
+    fig = ax.figure
+    if spec is None or fig is None:
+        raise ValueError("only axes made by `figure` can be split")
+    ax.remove()
+    grid = spec.subgridspec(1, columns)
+    axes = [fig.add_subplot(grid[0, column]) for column in range(columns)]
+    for each in axes:
+        _quiet(each)
+    return axes
+
+
+def _quiet(ax: "matplotlib.axes.Axes") -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(FAINT)
+    ax.tick_params(colors=INK, labelsize=8.5, length=3, color=FAINT)
+    ax.grid(True, color=FAINT, lw=0.5, alpha=0.6)
+    ax.set_axisbelow(True)
+
+
+def label(ax: "matplotlib.axes.Axes", title: str, x: str = "", y: str = "") -> None:
+    """Title, and names of the axes with their units."""
+    ax.set_title(title, fontsize=10, loc="left", color=INK)
+    ax.set_xlabel(x, fontsize=9, color=INK)
+    ax.set_ylabel(y, fontsize=9, color=INK)
+
+
+def short(contender: str) -> str:
+    """A label for a legend: `comfree:stiffness=0.1,damping=0.001` becomes `comfree 0.1, 0.001`."""
+    name, _, text = contender.partition(":")
+    values = [part.partition("=")[2] for part in text.split(",") if part]
+    return f"{name} {', '.join(values)}" if values else name
+
+
+def number(value: float) -> str:
+    """Three significant digits, without an exponent where that is readable; a cross for what is not finite."""
+    if not np.isfinite(value):
+        return "×"
+    size = abs(value)
+    if size >= 1e6 or 0 < size < 1e-5:
+        return f"{value:.1e}"
+    return f"{value:,.0f}" if size >= 999.5 else f"{value:.3g}" if size >= 1e-4 or size == 0 else f"{value:.6f}"
+
+
+def colour(contender: str, among: Sequence[str] = ()) -> str:
+    """The colour of a contender; the variants of one physics `among` the contenders get shades of its colour."""
+    name, _, variant = contender.partition(":")
+    base = COLOURS.get(name) or _SPARE[sum(map(ord, name)) % len(_SPARE)]
+    variants = [c for c in among if c.partition(":")[0] == name and ":" in c]
+    if not variant or contender not in variants:
+        return base
+    red, green, blue = (int(base[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    hue, light, saturation = colorsys.rgb_to_hls(red, green, blue)
+    place = (variants.index(contender) + 1) / (len(variants) + 1)
+    shade = colorsys.hls_to_rgb(hue, 0.25 + 0.6 * place, saturation * 0.85)
+    return "#" + "".join(f"{round(255 * c):02x}" for c in shade)
+
+
+def line(ax: "matplotlib.axes.Axes", result: Result, contender: str, x: Any, y: Any, **options: Any) -> None:
+    """A line of a contender, in its colour and under its name; variants are thinner."""
+    style = {"lw": 1.2 if ":" in contender else 1.8, "label": short(contender), **options}
+    ax.plot(x, y, color=colour(contender, list(result.contenders)), **style)
+
+
+def reference(ax: "matplotlib.axes.Axes", x: Any, y: Any, name: str = "exact") -> None:
+    """An analytic answer."""
+    ax.plot(x, y, "--", color=REFERENCE, lw=1.2, label=name, zorder=5)
+
+
+def bars(
+    ax: "matplotlib.axes.Axes",
+    result: Result,
+    groups: Sequence[str],
+    values: Mapping[str, Sequence[float]],
+    *,
+    errors: Mapping[str, Sequence[float]] | None = None,
+    log: bool = False,
+    ticks: Sequence[str] | None = None,
+) -> None:
+    """A group of bars, one bar a contender, with the value above each; `values[contender]` has one entry a group.
+
+    A value that is not finite gets a cross. Negative values are drawn as they are, unless `log`.
+    """
+    entrants = [c for c in result.contenders if c in values]
+    width = 0.8 / max(len(entrants), 1)
+    drawn = np.array([np.asarray(values[c], dtype=float) for c in entrants])
+    finite = np.abs(drawn[np.isfinite(drawn) & (drawn != 0)])
+    floor = finite.min() / 3 if log and finite.size else 0.0
+    for place, contender in enumerate(entrants):
+        heights = drawn[place]
+        x = np.arange(len(groups)) + (place - (len(entrants) - 1) / 2) * width
+        tall = np.where(np.isfinite(heights), np.abs(heights) if log else heights, 0.0)
+        tall = np.maximum(tall, floor) if log else tall
+        error = None if errors is None else np.nan_to_num(np.asarray(errors[contender], dtype=float))
+        fill = colour(contender, list(result.contenders))
+        seen = np.where(np.isfinite(heights), tall, np.nan)  # a bar without a value would look like a low one
+        ax.bar(x, seen, width * 0.92, color=fill, label=short(contender), yerr=error, ecolor=INK, error_kw={"lw": 0.8})
+        above = np.zeros(len(tall)) if error is None else error
+        for at, height, value, whisker in zip(x, tall, heights, above, strict=True):
+            text = number(value)
+            size = 8 if len(groups) * len(entrants) <= 16 else 6.5
+            up = max(height + whisker, 0.0)
+            ax.annotate(text, (at, up), (0, 2), textcoords="offset points", ha="center", fontsize=size, color=INK)
+    if log and finite.size:
+        _decades(ax, floor, finite.max())
+    else:
+        ax.margins(y=0.18)
+    ax.grid(False, axis="x")
+    ax.set_xlim(-0.5, len(groups) - 0.5)
+    ax.set_xticks(range(len(groups)), [textwrap.fill(g, 16) for g in ticks or groups])
+
+
+def _decades(ax: "matplotlib.axes.Axes", low: float, high: float) -> None:
+    """A logarithmic axis that holds `low` to `high`, two decades at least, and names whole decades only."""
+    import matplotlib.ticker
+
+    ax.set_yscale("log")
+    middle = np.sqrt(low * high)
+    reach = max(np.sqrt(high / low) * 1.6, 10.0)
+    ax.set_ylim(middle / reach * 1.5, middle * reach * 1.2)
+    ax.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+
+
+def legend(fig: "matplotlib.figure.Figure", axes: Any) -> None:
+    """One legend below all axes, each name once."""
+    found: dict[str, Any] = {}
+    for ax in np.asarray(axes).flat:
+        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
+            found.setdefault(name, handle)
+    fig.legend(
+        list(found.values()),
+        list(found),
+        loc="outside lower left",
+        ncols=min(6, len(found)),
+        fontsize=8.5,
+        frameon=False,
+    )

@@ -1,0 +1,166 @@
+"""Tables of results: what each contender scored, the best marked, and why one is missing."""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stickslip.bench import contenders, qp, style
+from stickslip.bench.experiment import Experiment, Score
+from stickslip.bench.result import Result, load
+from stickslip.errors import InputError
+
+DIGITS = 3
+"""Significant digits that are printed; values that agree in them are equally good."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One entry of a table.
+
+    Attributes:
+        text: what is printed
+        best: whether nothing in its row is better
+        note: why there is no value, or what makes it doubtful; "" if all is well
+    """
+
+    text: str
+    best: bool = False
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A score of one experiment, one cell a contender."""
+
+    experiment: str
+    score: Score
+    cells: dict[str, Cell]
+
+
+@dataclasses.dataclass(frozen=True)
+class Folder:
+    """The results of one folder, which is one machine.
+
+    Attributes:
+        name: of the folder
+        results: each with its experiment, in the order of the experiments
+        skipped: why a file is not among them, one sentence each
+    """
+
+    name: str
+    results: list[tuple[Experiment[Any], Result]]
+    skipped: list[str]
+
+
+def read(directory: pathlib.Path, experiments: Mapping[str, Experiment[Any]]) -> list[Folder]:
+    """The results in a folder and in its folders, one `Folder` each; raises InputError if there is none."""
+    directory = pathlib.Path(directory)
+    if not directory.is_dir():
+        raise InputError(f"{directory} is not a folder; name one with results of `stickslip bench run`")
+    folders = []
+    for place in [directory, *sorted(p for p in directory.iterdir() if p.is_dir())]:
+        found, skipped = {}, []
+        for path in sorted(place.glob("*.json")):
+            try:
+                result = load(path)
+            except InputError as error:
+                skipped.append(str(error))
+                continue
+            if result.experiment in experiments:
+                found[result.experiment] = result
+            else:
+                skipped.append(f"{path.name}: there is no experiment {result.experiment!r}")
+        if found or skipped:
+            ordered = [(experiments[name], found[name]) for name in experiments if name in found]
+            folders.append(Folder(place.name, ordered, skipped))
+    if not any(folder.results for folder in folders):
+        reasons = "; ".join(reason for folder in folders for reason in folder.skipped)
+        raise InputError(f"{directory} holds no results of `stickslip bench run`{': ' if reasons else ''}{reasons}")
+    return folders
+
+
+def columns(results: Sequence[Result]) -> list[str]:
+    """The contenders of a summary: every physics with its defaults; variants and rivals stand in their experiment."""
+    present = dict.fromkeys(label for result in results for label in result.contenders)
+    ordered = [name for name in contenders.names() if name in present]
+    others = [c for c in present if c not in ordered and ":" not in c and c != qp.QpModel.name]
+    return ordered + others
+
+
+def rows(experiment: Experiment[Any], result: Result, labels: Sequence[str]) -> list[Row]:
+    """One row a score of the experiment."""
+    table = []
+    for score in experiment.scores(experiment.make_settings(result.settings)):
+        values = {label: result.figure(label, score.case, score.figure) for label in labels}
+        best = _best(list(values.values()), score)
+        cells = {label: _cell(result, label, score, value, best) for label, value in values.items()}
+        table.append(Row(experiment.name, score, cells))
+    return table
+
+
+def _best(values: Sequence[float], score: Score) -> float | None:
+    """The best value as it is printed, or None if there is nothing to compare."""
+    finite = [_magnitude(v, score) for v in values if np.isfinite(v)]
+    if len(values) < 2 or not finite:
+        return None
+    return _printed(min(finite) if score.best == "low" else max(finite))
+
+
+def _magnitude(value: float, score: Score) -> float:
+    return abs(value) if score.best == "low" else value
+
+
+def _printed(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
+def _cell(result: Result, label: str, score: Score, value: float, best: float | None) -> Cell:
+    outcome = result.outcomes.get(label, {}).get(score.case)
+    if label not in result.contenders or outcome is None:
+        return Cell("–", note="was not run")
+    if "unsupported" in outcome:
+        return Cell("cannot", note=outcome["unsupported"])
+    note = "; ".join(result.problems(label, score.case))
+    if not np.isfinite(value):
+        return Cell("no value" if note else score.absent, note=note or "there is no such figure for this run")
+    return Cell(style.number(value), best is not None and _printed(_magnitude(value, score)) == best, note)
+
+
+def notes(result: Result) -> list[str]:
+    """Everything a reader has to know about the contenders of a result, one sentence each."""
+    found: dict[str, list[str]] = {}
+    for label in result.contenders:
+        for case in result.cases:
+            outcome = result.outcomes.get(label, {}).get(case)
+            if outcome is None:
+                found.setdefault(f"{label} has not run yet", []).append(case)
+            elif "unsupported" in outcome:
+                found.setdefault(f"{label} cannot run: {outcome['unsupported']}", []).append(case)
+            for problem in result.problems(label, case):
+                found.setdefault(f"{label}: {problem}", []).append(case)
+    every = len(result.cases)
+    return [text if len(cases) == every else f"{text} ({'; '.join(cases)})" for text, cases in found.items()]
+
+
+def settings_of(experiment: Experiment[Any], result: Result) -> list[tuple[str, str, str]]:
+    """Name, value and meaning of every setting."""
+    fields = dataclasses.fields(experiment.settings)
+    return [(f.name, _text(result.settings.get(f.name)), f.metadata["meaning"]) for f in fields]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_text, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def machine_line(result: Result) -> str:
+    """Where and with what it was measured, in one line."""
+    machine, versions = result.machine, result.versions
+    cuda = f", CUDA {machine['cuda']}" if machine.get("cuda") else ""
+    used = ", ".join(f"{name} {version}" for name, version in versions.items() if version != "none")
+    cores = f"{machine['cores']} cores, " if not machine.get("cuda") else ""
+    return f"{machine['device']} ({cores}{machine['arch']}{cuda}); {used}; seed {result.seed}; {result.time}"

@@ -1,0 +1,146 @@
+"""What the experiments on step time share: timing, a line through step times, and ratios to MuJoCo.
+
+A step is timed from an idle device to an idle device. Nothing else happens meanwhile: no copies, no collection of
+garbage. Kernels have been loaded and launched before.
+"""
+
+import contextlib
+import dataclasses
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+import warp as wp
+from numpy.typing import ArrayLike, NDArray
+
+from stickslip.bench import contenders, style
+from stickslip.bench.experiment import Trial
+from stickslip.bench.result import Result
+from stickslip.simulation import Simulation
+
+BROKEN = 0.01
+"""Share of worlds that may be no longer finite; with more of them, a step time says nothing."""
+
+
+def timed(sim: Simulation, steps: int, trial: Trial) -> float:
+    """Seconds that `steps` steps take."""
+    return elapsed(sim, lambda: sim.step(steps), 1, trial)
+
+
+def elapsed(sim: Simulation, run: Callable[[], Any], often: int, trial: Trial) -> float:
+    """Seconds that it takes to run something as often on the simulation's device."""
+    wp.synchronize_device(sim.device)
+    started = trial.clock()
+    for _ in range(often):
+        run()
+    wp.synchronize_device(sim.device)
+    return trial.clock() - started
+
+
+def warm_up(sim: Simulation, steps: int) -> None:
+    """Step, so that nothing is done for the first time when the timing begins, and go back to the start."""
+    sim.step(steps)
+    sim.reset()
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Keep Python's collector out of the times taken inside."""
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def unless_diverged(sim: Simulation, figures: Mapping[str, float]) -> dict[str, float]:
+    """The figures, or NaN for all of them if too many worlds are no longer finite: those have no contacts to solve."""
+    lost = len(sim.health().nan_worlds) > BROKEN * sim.nworld
+    return {name: float("nan") if lost else float(value) for name, value in figures.items()}
+
+
+def fastest(seconds: ArrayLike, contacts: ArrayLike) -> tuple[NDArray[np.float64], list[str]]:
+    """The shortest time of each part of a run that was repeated, and what makes that doubtful; both (repeats, parts).
+
+    On a CPU a run repeats exactly, and the shortest time is the one when nothing else had the processor. A GPU adds up
+    in another order each time, so that no two runs are the same: that shows in the contacts.
+    """
+    seconds, contacts = np.asarray(seconds, dtype=float), np.asarray(contacts)
+    differ = (contacts != contacts[0]).any()
+    note = "the repeated runs differ in their contacts: the fastest parts of them are not of one motion"
+    return seconds.min(axis=0), [note] if differ else []
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """A least-squares line, and how far the points are from it.
+
+    Attributes:
+        offset: its value at zero
+        slope: its rise for each unit of x
+        scatter: root mean square of the distances in y, as share of the mean of y
+    """
+
+    offset: float
+    slope: float
+    scatter: float
+
+    def __call__(self, x: ArrayLike) -> NDArray[np.float64]:
+        return self.offset + self.slope * np.asarray(x, dtype=float)
+
+
+def fit(x: ArrayLike, y: ArrayLike) -> Line:
+    """The line through points; all NaN if they have one x in common, or are not finite, for then there is none."""
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if x.size < 2 or not np.isfinite([x, y]).all() or np.ptp(x) == 0:
+        return Line(float("nan"), float("nan"), float("nan"))
+    middle = x.mean()
+    slope = float((x - middle) @ (y - y.mean()) / ((x - middle) @ (x - middle)))
+    line = Line(float(y.mean() - slope * middle), slope, float("nan"))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return dataclasses.replace(line, scatter=float(np.sqrt(np.mean((y - line(x)) ** 2)) / y.mean()))
+
+
+def add_ratios(result: Result, figure: str, name: str, *, best: Literal["low", "high"] = "low") -> None:
+    """Tell of every contender how many times better it is than MuJoCo in a figure, case by case.
+
+    Adds the figures `NAME`, which is over the better of the two MuJoCo contenders that ran, and
+    `NAME_over_mujoco`, `NAME_over_mujoco_anti_creep`. Adds nothing where MuJoCo did not run.
+    """
+    for case in result.cases:
+        values = {label: result.figure(label, case, figure) for label in result.ran(case)}
+        rivals = {label: values[label] for label in contenders.BASELINES if np.isfinite(values.get(label, np.nan))}
+        for label, value in values.items():
+            figures = result.outcomes[label][case]["figures"]
+            ratios = {rival: _ratio(value, theirs, best) for rival, theirs in rivals.items()}
+            figures.update({f"{name}_over_{rival.replace('-', '_')}": ratio for rival, ratio in ratios.items()})
+            if ratios:
+                figures[name] = min(ratios.values())
+
+
+def _ratio(value: float, other: float, best: Literal["low", "high"]) -> float:
+    above, below = (other, value) if best == "low" else (value, other)
+    return above / below if np.isfinite(value) and below else float("nan")
+
+
+def times(ratio: float) -> str:
+    """A ratio to print: `3.1 x`."""
+    return f"{style.number(ratio)} x" if np.isfinite(ratio) else "unknown"
+
+
+def beside_mujoco(result: Result, label: str, case: str, name: str) -> str:
+    """The ratios of `add_ratios` to print: `3.1 x mujoco, 12 x mujoco-anti-creep`; "" if there is none."""
+    keys = {rival: f"{name}_over_{rival.replace('-', '_')}" for rival in contenders.BASELINES if rival != label}
+    ratios = {rival: result.figure(label, case, key) for rival, key in keys.items()}
+    return ", ".join(f"{times(ratio)} {rival}" for rival, ratio in ratios.items() if np.isfinite(ratio))
+
+
+def rises_tenfold(values: ArrayLike) -> bool:
+    """Whether positive values differ so much that they need a logarithmic axis."""
+    found = np.asarray(values, dtype=float)
+    found = found[np.isfinite(found) & (found > 0)]
+    return bool(found.size) and found.max() > 10.0 * found.min()

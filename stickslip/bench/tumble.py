@@ -1,0 +1,202 @@
+"""`tumble`: a cube falls with a spin, rolls and slides on the floor, and must come to rest.
+
+There is no exact answer once it touches the floor, but there is much that must hold: before that it flies along a
+parabola, its energy may only fall, it must not sink into the floor, and in the end it stands still. Energy is compared
+between moments at which no corner touches the floor, so that what a soft contact stores and gives back is not taken for
+a gain. Of the error of the flight, g t dt / 2 is due to a step that moves with the velocity at its end.
+
+Velocity and spin are the paper's. Its text does not tell height, pose, mass and size; ours is a cube of 10 g and 10 cm
+that starts level, 20 cm above the floor, and so lands on an edge, turned by 39 degrees. The paper's ComFree has
+constant gains, K = 1 and 2 N/m and D = 0.3 N s/m. With that mass they are the contenders `comfree:stiffness=0.0105` and
+`0.021` with `damping=0.0032`, as `slide` explains.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickslip.bench import motion, style
+from stickslip.bench.experiment import (
+    GRAVITY,
+    SAMPLES,
+    Experiment,
+    Outcome,
+    Reported,
+    Score,
+    Trial,
+    problems,
+    setting,
+    state_of,
+)
+from stickslip.bench.result import Result
+from stickslip.physics.base import Physics
+
+CASE = "tumbling cube"
+SOFT, STIFF = "comfree:stiffness=0.0105,damping=0.0032", "comfree:stiffness=0.021,damping=0.0032"
+"""The paper's gains."""
+CORNERS = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+"""Of a cube with half a side of one."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    speed: float = setting(1.0, "velocity along x at the start [m/s]", low=-20.0, high=20.0)
+    spin: float = setting(20.0, "angular velocity about x at the start [rad/s]", low=-100.0, high=100.0)
+    height: float = setting(0.2, "height of the cube's lower face at the start [m]", low=0.01, high=10.0)
+    mu: float = setting(0.5, "coefficient of friction", low=0.0, high=5.0)
+    mass: float = setting(0.01, "mass of the cube [kg]", low=1e-3, high=1e3)
+    half: float = setting(0.05, "half of the cube's side [m]", low=0.005, high=1.0)
+    timestep: float = setting(0.002, "length of a step [s]", low=1e-5, high=0.1)
+    duration: float = setting(1.0, "simulated time [s]", low=0.01, high=100.0)
+
+
+def flight(settings: Settings, time: Any) -> NDArray[np.float64]:
+    """qpos of the cube before it touches the floor, (n, 7), at each `time` [s]."""
+    time = np.atleast_1d(np.asarray(time, dtype=float))
+    zero, turned = np.zeros_like(time), 0.5 * settings.spin * time
+    height = settings.half + settings.height - 0.5 * GRAVITY * time**2
+    return np.stack([settings.speed * time, zero, height, np.cos(turned), np.sin(turned), zero, zero], axis=1)
+
+
+def corners(qpos: NDArray[np.float64], half: float) -> NDArray[np.float64]:
+    """Where the corners are, (n, 8, 3), for qpos of a free cube, (n, 7)."""
+    return qpos[:, None, :3] + motion.rotate(qpos[:, None, 3:], half * CORNERS[None])
+
+
+def touch_time(settings: Settings) -> float:
+    """When the first corner reaches the floor [s]."""
+    latest = np.sqrt(2.0 * (settings.height + settings.half) / GRAVITY)  # the centre is down by then
+    time = np.linspace(0.0, latest, 4001)
+    while True:
+        low = corners(flight(settings, time), settings.half)[:, :, 2].min(axis=1)
+        first = int(np.argmax(low <= 0.0))
+        if time[first] - time[first - 1] < 1e-9:
+            return float(time[first])
+        time = np.linspace(time[first - 1], time[first], 101)
+
+
+def energy(settings: Settings, qpos: NDArray[np.float64], qvel: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Kinetic and potential energy [J], (n,); the latter is zero for a cube that lies on the floor."""
+    moving = settings.mass * (qvel[:, :3] ** 2).sum(axis=1)
+    turning = motion.box_inertia(settings.mass, settings.half) * (qvel[:, 3:] ** 2).sum(axis=1)
+    return 0.5 * (moving + turning) + settings.mass * GRAVITY * (qpos[:, 2] - settings.half)
+
+
+def gained(level: NDArray[np.float64], clear: NDArray[np.bool_]) -> float:
+    """The most by which the energy at a moment clear of the floor exceeds that at an earlier one, at least 0."""
+    free = level[clear]
+    return float(np.max(free - np.minimum.accumulate(free), initial=0.0))
+
+
+class Tumble(Experiment[Settings]):
+    name = "tumble"
+    summary = "a spinning cube falls, rolls and slides to rest: smoothness, depth, energy, free flight"
+    source = "Complementarity-Free Multi-Contact Modeling and Optimization for Dexterous Manipulation, Fig. 6"
+    settings = Settings
+    quick = {"duration": 0.3}
+    extra = (SOFT, STIFF)
+
+    def cases(self, settings: Settings) -> Mapping[str, None]:
+        return {CASE: None}
+
+    def measure(self, case: None, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:
+        names = ("mu", "mass", "half", "height", "speed", "spin")
+        scene = "thrown-cube:" + ",".join(f"{name}={getattr(settings, name)!r}" for name in names)
+        sim = trial.simulation(scene, physics, timestep=settings.timestep)
+        steps = max(1, round(settings.duration / settings.timestep))
+        track = trial.record(sim, steps, state_of, samples=steps)
+        time, qpos, qvel = track["time"], track["qpos"][:, 0], track["qvel"][:, 0]
+        places = corners(qpos, settings.half)
+        low = places[:, :, 2].min(axis=1)
+        level = energy(settings, qpos, qvel)
+        flying = time < touch_time(settings) - 2.0 * settings.timestep
+        exact = corners(flight(settings, time[flying]), settings.half)
+        fastest = np.linalg.norm(qvel[:, :3], axis=1) + np.sqrt(3.0) * settings.half * np.linalg.norm(
+            qvel[:, 3:], axis=1
+        )
+        figures = {
+            "jolt": np.linalg.norm(np.diff(qvel[:, :3], axis=0), axis=1).max(),
+            "penetration_mm": 1e3 * max(0.0, -low.min()),
+            "energy_gained_percent": 100.0 * gained(level, low > 0.0) / level[0],
+            "end_speed_mm_per_s": 1e3 * fastest[-1],
+            "flight_error_mm": 1e3 * np.linalg.norm(places[flying] - exact, axis=2).max(),
+            "vertical_variation": np.abs(np.diff(qvel[:, 2])).sum(),
+        }
+        if not (np.isfinite(qpos).all() and np.isfinite(qvel).all()):
+            figures = dict.fromkeys(figures, np.nan)
+        stored = slice(None, None, -(-steps // (2 * SAMPLES)))
+        series = {
+            "time": time[stored],
+            "along": qvel[stored, 0],
+            "vertical": qvel[stored, 2],
+            "low_mm": 1e3 * low[stored],
+            "energy_percent": 100.0 * level[stored] / level[0],
+        }
+        return Outcome(figures, series, problems(sim))
+
+    def scores(self, settings: Settings) -> Sequence[Score]:
+        return [
+            Score("largest change of a tumbling cube's velocity in a step", CASE, "jolt", "m/s"),
+            Score("depth a tumbling cube sinks into the floor", CASE, "penetration_mm", "mm"),
+            Score("energy it gains, of that at the start", CASE, "energy_gained_percent", "%"),
+            Score("speed it is left with", CASE, "end_speed_mm_per_s", "mm/s"),
+        ]
+
+    def reported(self, result: Result) -> Sequence[Reported]:
+        def figure(label: str, name: str) -> str:
+            return style.number(result.figure(label, CASE, name))
+
+        rows = []
+        if result.has(SOFT, CASE) and result.has("mujoco", CASE):
+            measured = (
+                f"largest change in a step: ComFree {figure(SOFT, 'jolt')}, MuJoCo {figure('mujoco', 'jolt')} m/s"
+            )
+            rows.append(Reported("velocity of a tumbling cube", "ComFree is noticeably smoother than MuJoCo", measured))
+        if result.has(SOFT, CASE) and result.has(STIFF, CASE):
+            name = "vertical_variation"
+            measured = f"all changes of the vertical velocity: {figure(SOFT, name)} to {figure(STIFF, name)} m/s"
+            text = "greater oscillations"
+            rows.append(Reported("velocity of a tumbling cube as K goes from 1 to 2 N/m", text, measured))
+        return rows
+
+    def draw(self, result: Result) -> Any:
+        settings = self.make_settings(result.settings)
+        title = f"tumble: a cube falls {100 * settings.height:g} cm with a spin of {settings.spin:g} rad/s"
+        fig, axes = style.figure(title, 3, 2)
+        panels = (
+            (axes[0, 0], "along", f"horizontal velocity, dt {1e3 * settings.timestep:g} ms", "velocity [m/s]"),
+            (axes[0, 1], "vertical", "vertical velocity", "velocity [m/s]"),
+            (axes[1, 0], "low_mm", "height of the lowest corner", "height [mm]"),
+            (axes[1, 1], "energy_percent", "mechanical energy, of that at the start", "energy [%]"),
+        )
+        entrants = result.ran(CASE)
+        for ax, name, about, unit in panels:
+            for contender in entrants:
+                style.line(
+                    ax, result, contender, result.series(contender, CASE, "time"), result.series(contender, CASE, name)
+                )
+            style.label(ax, about, "time [s]", unit)
+        end = min(touch_time(settings), settings.duration)
+        flown = np.linspace(0.0, end, 50)
+        style.reference(axes[0, 0], [0.0, end], [settings.speed, settings.speed], "exact flight")
+        style.reference(axes[0, 1], flown, -GRAVITY * flown, "exact flight")
+        low = corners(flight(settings, flown), settings.half)[:, :, 2].min(axis=1)
+        style.reference(axes[1, 0], flown, 1e3 * low, "exact flight")
+        axes[1, 0].set_yscale("symlog", linthresh=1.0)
+        axes[1, 0].yaxis.set_major_formatter("{x:g}")
+
+        def values(*names: str) -> dict[str, list[float]]:
+            return {c: [result.figure(c, CASE, name) for name in names] for c in entrants}
+
+        style.bars(axes[2, 0], result, ["jolt"], values("jolt"), ticks=[""])
+        style.label(axes[2, 0], "largest change of the velocity in one step", "", "change [m/s]")
+        groups = ["deepest [mm]", "energy gained [%]", "speed left [mm/s]", "flight error [mm]"]
+        names = ("penetration_mm", "energy_gained_percent", "end_speed_mm_per_s", "flight_error_mm")
+        style.bars(axes[2, 1], result, groups, values(*names), log=True)
+        style.label(axes[2, 1], "what should be zero", "", "mm, %, mm/s")
+        style.legend(fig, axes)
+        return fig

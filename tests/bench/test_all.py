@@ -1,0 +1,116 @@
+"""Every experiment in its small form with every physics, from the command line to the page."""
+
+import copy
+import importlib.util
+import json
+import pathlib
+import re
+
+import pytest
+
+from stickslip import cli
+from stickslip.bench import EXPERIMENTS, contenders, report, summary
+from stickslip.bench.result import Result, load
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("results")
+    assert cli.main(["bench", "run", "all", "--quick", "--device", "cpu", "--out", str(out)]) == 0
+    return out
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_contender_has_every_score_or_a_reason(name, folder):
+    experiment, result = EXPERIMENTS[name], load(folder / f"{name}.json")
+    assert result.complete
+    assert result.quick
+    assert list(result.contenders) == [*contenders.names(), *experiment.extra]
+    for label in contenders.names():  # those there are can run all of it
+        assert not result.unsupported(label)
+    if importlib.util.find_spec("osqp") and "qp" in result.contenders:
+        assert not result.unsupported("qp")
+    for row in summary.rows(experiment, result, contenders.names()):
+        assert len(row.cells) == len(contenders.names())
+    assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def _only(result: Result, label: str) -> Result:
+    return dataclass_copy(
+        result, contenders={label: result.contenders[label]}, outcomes={label: result.outcomes[label]}
+    )
+
+
+def dataclass_copy(result: Result, **changes) -> Result:
+    other = copy.deepcopy(result)
+    for name, value in changes.items():
+        setattr(other, name, value)
+    return other
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_picture_can_be_drawn_of_whatever_there_is(name, folder):
+    experiment, result = EXPERIMENTS[name], load(folder / f"{name}.json")
+    nobody = {label: {case: {"unsupported": "no"} for case in result.cases} for label in result.contenders}
+    broken = copy.deepcopy(result.outcomes)
+    for cases in broken.values():
+        for outcome in cases.values():
+            if "figures" in outcome:
+                outcome["figures"] = dict.fromkeys(outcome["figures"])
+                outcome["series"] = {key: [None] * len(values) for key, values in outcome["series"].items()}
+    first = list(result.contenders)[0]
+    for case in (
+        _only(result, list(result.contenders)[-1]),
+        dataclass_copy(result, outcomes={}),
+        dataclass_copy(result, outcomes={first: {}}),
+        dataclass_copy(result, outcomes=nobody),
+        dataclass_copy(result, outcomes=broken),
+    ):
+        experiment.draw(case).draw_without_rendering()
+        experiment.reported(case)
+
+
+def test_the_page_shows_every_experiment(folder):
+    assert cli.main(["bench", "report", str(folder)]) == 0
+    page = (folder / "report.html").read_text()
+    for name, experiment in EXPERIMENTS.items():
+        assert f">{name}</h3>" in page
+        assert experiment.source.replace("&", "&amp;") in page
+    assert page.count("data:image/png;base64,") == len(EXPERIMENTS)
+    assert not re.search(r'(src|href)="(?!data:|#)', page)
+    assert report.QUICK in page
+
+
+def test_a_second_run_measures_nothing(folder, capsys):
+    before = {path.name: path.read_bytes() for path in folder.glob("*.json")}
+    assert cli.main(["bench", "run", "all", "--quick", "--device", "cpu", "--out", str(folder)]) == 0
+    assert capsys.readouterr().out.count("--again measures anew") == len(EXPERIMENTS)
+    assert before == {path.name: path.read_bytes() for path in folder.glob("*.json")}
+
+
+def test_stored_results_are_whole_and_measured():
+    stored = sorted((ROOT / "benchmarks" / "results").glob("*/*.json"))
+    assert {path.stem for path in stored if path.parent.name == "cpu"} == set(EXPERIMENTS)
+    assert {path.stem for path in stored if path.parent.name == "h200"} == {
+        "penetration",
+        "scaling",
+        "throughput",
+        "speed",
+    }
+    for path in stored:
+        result = load(path)
+        assert result.complete, path
+        assert not result.quick, path
+        assert path.with_suffix(".png").exists(), path
+        defaults = json.loads(json.dumps(vars(EXPERIMENTS[path.stem].make_settings(device=result.device))))
+        if "mesh" in defaults:  # the bunny, or its stand-in where what reads the bunny is not installed
+            defaults["mesh"] = "bunny"
+        assert result.settings == defaults, f"{path}: measured with other settings"
+
+
+def test_the_documentation_is_in_step_with_the_stored_results():
+    folders = summary.read(ROOT / "benchmarks" / "results", EXPERIMENTS)
+    text = report.markdown(folders, pathlib.Path("../benchmarks/results"))
+    assert (ROOT / "docs" / "results.md").read_text() == text, "docs/results.md is stale: run `make results`"

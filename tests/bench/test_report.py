@@ -1,0 +1,109 @@
+"""The report: best marked, nobody dropped, nothing fetched, and the documentation in step with the stored results."""
+
+import pathlib
+import re
+
+import pytest
+
+from stickslip.bench import EXPERIMENTS, report, runner, summary
+from stickslip.bench.experiment import Reported, Score
+from stickslip.bench.result import load
+from stickslip.errors import InputError, Unsupported
+from tests.bench import scripted
+from tests.bench.test_runner import Counting
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+class Telling(Counting):
+    """Three fakes of known figures, one of which cannot run a case, and a paper to compare with."""
+
+    def reported(self, result):
+        return [Reported("value <of> it", "1 m", f"{result.figure('fake', 'case 1', 'value'):g} m")]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    physics = {name: scripted.Scripted(lambda mjm, mjd: None) for name in ("fake", "other", "fake:size=2")}
+    experiment = Telling(raises=Unsupported("fake knows no <balls>"))
+    path = runner.run(experiment, tmp_path / "machine", physics=physics, device="cpu")
+    result = load(path)
+    result.outcomes["other"]["case 1"] = {"figures": {"value": -0.5}, "series": {}, "problems": []}
+    result.outcomes["other"]["case 0"]["figures"]["value"] = 1e-9
+    result.save(path)
+    return tmp_path
+
+
+def tables(folder):
+    return summary.read(folder, {"counting": Telling()})
+
+
+def test_the_best_of_each_row_is_marked_by_magnitude(folder):
+    ((experiment, result),) = tables(folder)[0].results
+    rows = summary.rows(experiment, result, ["fake", "other"])
+    assert [(c.text, c.best) for c in rows[0].cells.values()] == [("0", True), ("1.0e-09", False)]
+    assert [(c.text, c.best) for c in rows[1].cells.values()] == [("cannot", False), ("-0.5", True)]
+    assert [(c.text, c.best) for c in rows[2].cells.values()] == [("no value", False)] * 2
+    assert rows[1].cells["fake"].note == "fake knows no <balls>"
+    assert rows[2].cells["fake"].note == "broke"
+
+
+def test_equal_in_print_is_equally_good_and_more_can_be_better():
+    low = Score("t", "c", "f", "m")
+    high = Score("t", "c", "f", "m", best="high")
+    assert summary._best([1.0, 1.0004, 2.0], low) == 1.0
+    assert summary._best([-3.0, 1.0004, 2.0], high) == 2.0
+    assert summary._best([1.0], low) is None
+    assert summary._best([float("nan"), float("nan")], low) is None
+
+
+def test_variants_stay_out_of_the_summary(folder):
+    ((_, result),) = tables(folder)[0].results
+    assert summary.columns([result]) == ["fake", "other"]
+
+
+def test_the_page_holds_everything_and_fetches_nothing(folder):
+    page = report.page(tables(folder))
+    for text in (
+        "counting",
+        "fake:size=2",
+        "value &lt;of&gt; it",
+        "fake knows no &lt;balls&gt;",
+        "size of it [m]",
+        "broke",
+    ):
+        assert text in page
+    assert page.count('<img alt="counting') == 1
+    assert not re.search(r'(src|href)="(?!data:|#)', page)
+    assert "<script" not in page
+
+
+def test_the_markdown_tells_the_same(folder):
+    text = report.markdown(tables(folder), pathlib.Path("../results"))
+    assert "| [counting](#counting-on-machine) | value of it [m] | **0** ★ | 1.0e-09 |" in text
+    assert "![counting](../results/machine/counting.png)" in text
+    assert "### counting on machine" in text
+    assert "fake cannot run: fake knows no <balls> (case 1)" in text
+
+
+def test_files_that_are_no_results_are_named(folder):
+    (folder / "machine" / "speed.json").write_text('{"format": 1}')
+    assert "speed.json has format 1" in report.page(tables(folder))
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty", "other"])
+def test_a_folder_without_results_is_an_error(kind, tmp_path):
+    place = tmp_path / "results"
+    if kind != "missing":
+        place.mkdir()
+    if kind == "other":
+        (place / "a.json").write_text("{}")
+    with pytest.raises(InputError, match=str(place)):
+        summary.read(place, EXPERIMENTS)
+
+
+def test_the_page_is_written_as_its_name_says(folder):
+    out = report.write(folder, folder / "page.html", {"counting": Telling()})
+    assert out.read_text().startswith("<!doctype html>")
+    out = report.write(folder, folder / "docs" / "page.md", {"counting": Telling()})
+    assert "](../machine/counting.png)" in out.read_text()

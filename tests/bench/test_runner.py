@@ -1,0 +1,251 @@
+"""Running experiments: settings, contenders, what is kept after an interruption, and who cannot take part."""
+
+import dataclasses
+import json
+import math
+
+import pytest
+
+import stickslip as ss
+from stickslip.bench import EXPERIMENTS, contenders, runner
+from stickslip.bench.experiment import Experiment, Outcome, Score, setting
+from stickslip.bench.result import load
+from stickslip.errors import InputError, MissingExtra, Unsupported
+from stickslip.physics.base import Physics
+from tests.bench import scripted
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    size: float = setting(1.0, "size of it [m]", low=0.1, high=10.0)
+    count: int = setting(3, "number of cases", low=1, high=9)
+    steps: tuple[float, ...] = setting((0.1, 0.2), "lengths [s]", low=0.01, high=1.0)
+    careful: bool = setting(True, "whether to take care")
+    kind: str = setting("plain", "what kind")
+
+
+class Counting(Experiment[Settings]):
+    """Gives the size times the case, and counts how often it is asked."""
+
+    name = "counting"
+    summary = "counts"
+    source = "stickslip"
+    settings = Settings
+    quick = {"count": 1}
+
+    def __init__(self, *, timing=False, fail_at=None, raises=None):
+        self.timing, self.fail_at, self.raises, self.asked = timing, fail_at, raises, []
+
+    def cases(self, settings):
+        return {f"case {i}": i for i in range(settings.count)}
+
+    def measure(self, case, physics, settings, trial):
+        if self.fail_at is not None and len(self.asked) == self.fail_at:
+            raise KeyboardInterrupt
+        if self.raises and physics.name == "scripted" and case == 1:
+            raise self.raises
+        self.asked.append(case)
+        trial.progress(1.0)
+        value = math.nan if case == 2 else settings.size * case
+        return Outcome({"value": value}, {"list": [1.23456789, math.inf, 0.0]}, ["broke"] if case == 2 else [])
+
+    def scores(self, settings):
+        return [Score("value of it", f"case {i}", "value", "m") for i in range(settings.count)]
+
+    def draw(self, result):
+        from stickslip.bench import style
+
+        return style.figure("counting")[0]
+
+
+def fake():
+    return {"fake": scripted.Scripted(lambda mjm, mjd: None)}
+
+
+def test_settings_are_taken_from_text_and_checked():
+    made = Counting().make_settings({"size": "2.5", "steps": "0.5,0.25", "careful": "False", "count": "4"})
+    assert made == Settings(size=2.5, count=4, steps=(0.5, 0.25), careful=False)
+    assert Counting().make_settings({"steps": [0.5]}, quick=True) == Settings(count=1, steps=(0.5,))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("sise", "1", ["sise", "size=1.0", "steps=0.1,0.2"]),
+        ("size", "11", ["11", "between 0.1 and 10", "size of it"]),
+        ("size", "nan", ["nan"]),
+        ("size", "big", ["big", "size=1.0"]),
+        ("size", True, ["True"]),
+        ("count", "2.5", ["2.5"]),
+        ("steps", "0.1,9", ["9", "between 0.01 and 1"]),
+        ("steps", "", ["''"]),
+        ("steps", (), ["one value or more"]),
+        ("careful", "maybe", ["maybe"]),
+        ("kind", 3, ["3"]),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_limit(name, value, words):
+    with pytest.raises(InputError) as error:
+        Counting().make_settings({name: value})
+    for word in [name, *words]:
+        assert word in str(error.value)
+
+
+def test_every_physics_takes_part_and_mujoco_twice():
+    assert set(contenders.names()) == {*ss.PHYSICS, "mujoco-anti-creep"}
+    entrants = contenders.resolve(contenders.names())
+    assert entrants["mujoco"] == ss.MuJoCo()
+    assert entrants["mujoco-anti-creep"] == ss.MuJoCo(anti_creep=True)
+
+
+def test_a_new_physics_joins_by_existing(monkeypatch):
+    monkeypatch.setitem(ss.PHYSICS, "new", ss.ComFree)
+    assert "new" in contenders.names()
+
+
+def test_a_contender_may_have_parameters_of_its_own():
+    spec = "comfree:stiffness=0.1,damping=0.002,impedance=exact"
+    want = ss.ComFree(stiffness=0.1, damping=0.002, impedance="exact")
+    assert contenders.resolve([spec]) == {spec: want}
+    assert contenders.resolve(["mujoco:anti_creep=true"])["mujoco:anti_creep=true"] == ss.MuJoCo(anti_creep=True)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("comfee", ["comfee", "'comfree'", "mujoco-anti-creep"]),
+        ("comfree:stifness=0.1", ["stifness", "stiffness, damping"]),
+        ("comfree:stiffness", ["'stiffness'"]),
+        ("comfree:stiffness=-1", ["stiffness", "-1"]),
+        ("comfree:stiffness=hard", ["stiffness", "hard"]),
+    ],
+)
+def test_a_wrong_contender_is_named_with_the_choices(spec, words):
+    with pytest.raises(InputError) as error:
+        contenders.resolve([spec])
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_what_is_stored(tmp_path):
+    path = runner.run(Counting(), tmp_path, physics=fake(), device="cpu", settings={"size": 2.0}, seed=7)
+    result = load(path)
+    assert result.complete
+    assert (result.seed, result.device, result.quick) == (7, "cpu", False)
+    assert result.settings == {"size": 2.0, "count": 3, "steps": [0.1, 0.2], "careful": True, "kind": "plain"}
+    assert {"device", "cores", "arch"} <= result.machine.keys()
+    assert {"stickslip", "mujoco", "mujoco-warp", "warp-lang", "numpy", "python"} <= result.versions.keys()
+    assert result.figure("fake", "case 1", "value") == 2.0
+    assert math.isnan(result.figure("fake", "case 2", "value"))
+    assert result.problems("fake", "case 2") == ["broke"]
+    stored = json.loads(path.read_text())["outcomes"]["fake"]["case 1"]["series"]["list"]
+    assert stored == [1.23457, None, 0.0]
+    assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_interruption_keeps_what_is_finished_and_a_rerun_goes_on(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(Counting(fail_at=2), tmp_path, physics=fake(), device="cpu")
+    path = tmp_path / "counting.json"
+    assert list(load(path).outcomes["fake"]) == ["case 0", "case 1"]
+    assert not load(path).complete
+    second = Counting()
+    runner.run(second, tmp_path, physics=fake(), device="cpu")
+    assert second.asked == [2]
+    assert load(path).complete
+    third = Counting()
+    runner.run(third, tmp_path, physics=fake(), device="cpu")
+    assert third.asked == []
+    runner.run(third, tmp_path, physics=fake(), device="cpu", again=True)
+    assert third.asked == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "change", [{"settings": {"size": 2.0}}, {"seed": 1}, {"quick": True}], ids=["settings", "seed", "quick"]
+)
+def test_nothing_is_taken_over_from_other_conditions(change, tmp_path):
+    runner.run(Counting(), tmp_path, physics=fake(), device="cpu")
+    second = Counting()
+    runner.run(second, tmp_path, physics=fake(), device="cpu", **change)
+    assert second.asked[0] == 0
+
+
+def test_another_contender_is_added_to_what_is_there(tmp_path):
+    runner.run(Counting(), tmp_path, physics=fake(), device="cpu")
+    second = Counting()
+    both = {**fake(), "other": scripted.Scripted(lambda mjm, mjd: None)}
+    result = load(runner.run(second, tmp_path, physics=both, device="cpu"))
+    assert second.asked == [0, 1, 2]
+    assert result.ran("case 0") == ["fake", "other"]
+
+
+def test_what_was_not_asked_for_is_kept(tmp_path):
+    both = {**fake(), "other": scripted.Scripted(lambda mjm, mjd: None)}
+    runner.run(Counting(), tmp_path, physics=both, device="cpu")
+    third = {"third": scripted.Scripted(lambda mjm, mjd: None)}
+    assert load(runner.run(Counting(), tmp_path, physics=third, device="cpu")).ran("case 0") == [
+        "fake",
+        "other",
+        "third",
+    ]
+    again = Counting()
+    result = load(runner.run(again, tmp_path, physics=fake(), device="cpu", again=True))
+    assert again.asked == [0, 1, 2]
+    assert sorted(result.ran("case 0")) == ["fake", "other", "third"]
+    assert result.complete
+
+
+def test_step_times_are_never_put_together_from_two_runs(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(Counting(timing=True, fail_at=2), tmp_path, physics=fake(), device="cpu")
+    second = Counting(timing=True)
+    runner.run(second, tmp_path, physics=fake(), device="cpu")
+    assert second.asked == [0, 1, 2]
+    third = Counting(timing=True)
+    runner.run(third, tmp_path, physics=fake(), device="cpu")
+    assert third.asked == []
+
+
+@pytest.mark.parametrize("error", [Unsupported("fake knows no balls"), MissingExtra("needs balls: pip install balls")])
+def test_who_cannot_run_a_case_is_listed_with_the_reason(error, tmp_path):
+    result = load(runner.run(Counting(raises=error), tmp_path, physics=fake(), device="cpu"))
+    assert result.unsupported("fake") == {"case 1": str(error)}
+    assert result.ran("case 1") == []
+    assert result.complete
+
+
+def test_a_file_of_another_kind_is_not_taken_for_a_result(tmp_path):
+    path = tmp_path / "counting.json"
+    for content in ("{", "[]", '{"format": 1}', '{"format": 2}', ""):
+        path.write_text(content)
+        with pytest.raises(InputError, match=str(path)):
+            load(path)
+    runner.run(Counting(), tmp_path, physics=fake(), device="cpu")
+    assert load(path).complete
+
+
+def test_no_physics_at_all_is_an_error(tmp_path):
+    with pytest.raises(InputError, match="no physics"):
+        runner.run(Counting(), tmp_path, physics=[], device="cpu")
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_is_complete(name):
+    experiment = EXPERIMENTS[name]
+    assert experiment.name == name
+    assert experiment.summary
+    assert experiment.source
+    contenders.resolve(experiment.extra)
+    for field in dataclasses.fields(experiment.settings):
+        assert field.metadata["meaning"]
+    for quick in (False, True):
+        settings = experiment.make_settings(quick=quick)
+        assert experiment.make_settings(dataclasses.asdict(settings)) == settings
+        cases = experiment.cases(settings)
+        scores = experiment.scores(settings)
+        assert scores
+        assert {score.case for score in scores} <= set(cases)
+
+
+def test_physics_are_instances():
+    assert all(isinstance(p, Physics) for p in contenders.resolve(contenders.names()).values())

@@ -1,0 +1,115 @@
+"""`tumble`: the free flight, its metrics on known motion, and what MuJoCo and ComFree are known for."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from stickslip import mjcf
+from stickslip.bench import runner
+from stickslip.bench.result import load
+from stickslip.bench.tumble import CASE, SOFT, STIFF, Settings, Tumble, corners, energy, flight, gained, touch_time
+from tests.bench import scripted
+
+START = 0.01 * 9.81 * 0.2 + 0.5 * 0.01 * 1.0**2 + 0.5 * (0.01 * 0.1**2 / 6) * 20.0**2
+"""Energy at the start [J]."""
+
+
+def test_flight_is_mujocos_at_a_small_step():
+    mjm = mjcf.load("thrown-cube", timestep=1e-5)
+    mjd = mujoco.MjData(mjm)
+    mujoco.mj_resetDataKeyframe(mjm, mjd, 0)
+    assert energy(Settings(), mjd.qpos[None], mjd.qvel[None]) == pytest.approx(START)
+    for _ in range(15_000):
+        mujoco.mj_step(mjm, mjd)
+    np.testing.assert_allclose(flight(Settings(), mjd.time)[0], mjd.qpos, atol=2e-5)
+    assert energy(Settings(), mjd.qpos[None], mjd.qvel[None]) == pytest.approx(START, rel=1e-4)
+    mujoco.mj_forward(mjm, mjd)
+    tops = mjd.geom("cube").xpos + 0.05 * np.array([-1.0, -1.0, -1.0]) @ mjd.geom("cube").xmat.reshape(3, 3).T
+    np.testing.assert_allclose(corners(mjd.qpos[None], 0.05)[0, 0], tops, atol=1e-12)
+
+
+def test_touch_is_when_mujoco_finds_the_first_contact():
+    mjm = mjcf.load("thrown-cube", timestep=1e-5)
+    mjd = mujoco.MjData(mjm)
+    mujoco.mj_resetDataKeyframe(mjm, mjd, 0)
+    while not mjd.ncon:
+        mujoco.mj_step(mjm, mjd)
+    assert touch_time(Settings()) == pytest.approx(mjd.time, abs=1e-4)
+    level = Settings(spin=0.0)
+    assert touch_time(level) == pytest.approx((2 * 0.2 / 9.81) ** 0.5, abs=1e-8)
+
+
+def test_energy_counts_as_gained_between_clear_moments_only():
+    level = np.array([5.0, 4.0, 1.0, 3.0, 4.5, 2.0])
+    assert gained(level, np.array([1, 1, 1, 1, 1, 1], dtype=bool)) == pytest.approx(3.5)
+    assert gained(level, np.array([1, 1, 0, 0, 1, 1], dtype=bool)) == pytest.approx(0.5)
+    assert gained(level, np.array([1, 0, 0, 0, 0, 1], dtype=bool)) == 0.0
+    assert gained(level, np.zeros(6, dtype=bool)) == 0.0
+
+
+def fly(mjd, settings=Settings()):  # noqa: B008
+    mjd.qpos[:] = flight(settings, mjd.time)[0]
+    mjd.qvel[:] = [settings.speed, 0.0, -9.81 * mjd.time, settings.spin, 0.0, 0.0]
+
+
+def lie(mjd, depth=0.0):
+    mjd.qpos[:] = [0.2, 0.0, 0.05 - depth, 1.0, 0.0, 0.0, 0.0]
+    mjd.qvel[:] = 0.0
+
+
+def measured(script, tmp_path):
+    result = scripted.run(Tumble(), {"fake": scripted.Scripted(script)}, tmp_path)
+    return result.outcomes["fake"][CASE]["figures"]
+
+
+def test_exact_flight_and_sudden_rest_have_no_error(tmp_path):
+    figures = measured(lambda mjm, mjd: fly(mjd) if mjd.time < 0.19 else lie(mjd), tmp_path)
+    assert figures["flight_error_mm"] == pytest.approx(0.0, abs=1e-4)
+    assert figures["penetration_mm"] == pytest.approx(0.0, abs=1e-5)
+    assert figures["energy_gained_percent"] == pytest.approx(0.0, abs=1e-4)
+    assert figures["end_speed_mm_per_s"] == 0.0
+    last = -9.81 * 0.188
+    assert figures["jolt"] == pytest.approx(np.hypot(1.0, last), rel=1e-4)
+    assert figures["vertical_variation"] == pytest.approx(-2 * last, rel=1e-4)
+
+
+def test_metrics_tell_a_known_error(tmp_path):
+    """Flies 3 mm off its path, is sped up at 0.1 s, ends 4 mm deep and still turning."""
+
+    def script(mjm, mjd):
+        if mjd.time > 0.189:
+            lie(mjd, depth=0.004)
+            mjd.qvel[3] = 2.0
+            return
+        fly(mjd)
+        mjd.qpos[1] = 0.003
+        if mjd.time > 0.1:
+            mjd.qvel[0] = 1.5
+
+    figures = measured(script, tmp_path)
+    assert figures["flight_error_mm"] == pytest.approx(3.0, abs=1e-4)
+    assert figures["penetration_mm"] == pytest.approx(4.0, abs=1e-4)
+    assert figures["energy_gained_percent"] == pytest.approx(100 * 0.5 * 0.01 * (1.5**2 - 1.0) / START, rel=1e-3)
+    assert figures["end_speed_mm_per_s"] == pytest.approx(1e3 * 3**0.5 * 0.05 * 2.0, rel=1e-5)
+    assert figures["jolt"] == pytest.approx(np.hypot(1.5, 9.81 * 0.188), rel=1e-3)
+
+
+def test_a_broken_state_has_no_figures(tmp_path):
+    def script(mjm, mjd):
+        mjd.qpos[0] = np.nan
+
+    result = scripted.run(Tumble(), {"fake": scripted.Scripted(script)}, tmp_path, quick=True)
+    assert all(value is None or np.isnan(value) for value in result.outcomes["fake"][CASE]["figures"].values())
+    assert any("no longer finite" in problem for problem in result.problems("fake", CASE))
+
+
+def test_all_come_to_rest_and_gain_no_energy(tmp_path):
+    names = ["mujoco", SOFT, STIFF]
+    result = load(runner.run(Tumble(), tmp_path, physics=names, device="cpu"))
+    for name in names:
+        assert result.figure(name, CASE, "end_speed_mm_per_s") < 0.1
+        assert result.figure(name, CASE, "energy_gained_percent") == 0.0
+        # half a step of free fall at the last sampled moment of the flight
+        assert result.figure(name, CASE, "flight_error_mm") == pytest.approx(1e3 * 9.81 * 0.186 * 0.002 / 2, rel=0.02)
+    assert result.figure("mujoco", CASE, "penetration_mm") == pytest.approx(12.8, abs=0.3)
+    assert len(Tumble().reported(result)) == 2
