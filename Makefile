@@ -1,7 +1,7 @@
 # make demo   install, then drop a pile of primitives with every contact physics there is
 # make test   everything that has to pass: lint, types, import directions, tests
 # make bench  every experiment with every physics, into OUT; goes on where it stopped
-# make results  docs/results.md, from the stored results
+# make results  docs/results.md and the tables of the README, from the stored results
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -51,4 +51,4 @@ bench: $(VENV)/.stamp-dev
 	$(BIN)/python -m stickslip bench report $(OUT)
 
 results: $(VENV)/.stamp-core
-	$(BIN)/python -m stickslip bench report benchmarks/results --out docs/results.md
+	$(BIN)/python benchmarks/readme.py

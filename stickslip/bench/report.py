@@ -34,7 +34,7 @@ th, td { padding: 5px 12px; border-bottom: 1px solid var(--line); text-align: le
 thead th { border-bottom: 2px solid var(--ink); font-weight: 600; position: sticky; top: 0; background: white; }
 td.value { text-align: right; white-space: nowrap; } th.value { text-align: right; }
 td.best { background: var(--best); font-weight: 650; } td.none { color: var(--quiet); }
-td.group { font-weight: 600; white-space: nowrap; } tr.first td { border-top: 1px solid #aab4bd; }
+td.name { white-space: nowrap; } td.group { font-weight: 600; white-space: nowrap; } tr.first td { border-top: 1px solid #aab4bd; }
 td abbr { text-decoration: none; cursor: help; color: #b3541e; }
 img { max-width: 100%; height: auto; display: block; margin: 10px 0;
   border: 1px solid var(--line); border-radius: 6px; }
@@ -65,6 +65,9 @@ def write(
 def page(folders: Sequence[summary.Folder], progress: Callable[[str], None] = lambda line: None) -> str:
     """The HTML page: a summary a machine, then every experiment with its picture, tables and settings."""
     body = [f"<h1>stickslip: results</h1><p>{html.escape(INTRODUCTION)}</p>"]
+    if len(folders) > 1:
+        links = [f'<a href="#{_anchor(folder.name)}">{html.escape(_title(folder))}</a>' for folder in folders]
+        body.append(f"<p>Machines: {' &middot; '.join(links)}</p>")
     for folder in folders:
         body.append(f'<h2 id="{_anchor(folder.name)}">{html.escape(_title(folder))}</h2>')
         body += [f'<p class="warn">Left out: {html.escape(reason)}</p>' for reason in folder.skipped]
@@ -133,7 +136,7 @@ def _section(folder: summary.Folder, experiment: Experiment[Any], result: Result
     rows = [[html.escape(text) for text in line] for line in summary.settings_of(experiment, result)]
     return (
         f'<h3 id="{_anchor(folder.name, experiment.name)}">{html.escape(experiment.name)}</h3>'
-        f"<p>{html.escape(experiment.summary)}. "
+        f"<p>{html.escape(experiment.summary[0].upper() + experiment.summary[1:])}. "
         f'<span class="quiet">Source: {html.escape(experiment.source)}.</span></p>{quick}'
         f'<img alt="{html.escape(experiment.name)}: {html.escape(experiment.summary)}" '
         f'src="data:image/png;base64,{encoded}">'
@@ -150,7 +153,9 @@ def _scores_table(experiment: Experiment[Any], result: Result) -> str:
     table = summary.rows(experiment, result, list(result.contenders))
     head = "".join(f'<th class="value">{html.escape(_heading(row))}</th>' for row in table)
     lines = [
-        f"<tr><td>{html.escape(label)}</td>" + "".join(_html_cell(row.cells[label]) for row in table) + "</tr>"
+        f'<tr><td class="name">{html.escape(label)}</td>'
+        + "".join(_html_cell(row.cells[label]) for row in table)
+        + "</tr>"
         for label in result.contenders
     ]
     return (

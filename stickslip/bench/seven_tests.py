@@ -161,17 +161,18 @@ class SevenTests(Experiment[Settings]):
 
     def scores(self, settings: Settings) -> Sequence[Score]:
         after = f"after {settings.duration:g} s"
-        rows = {
-            1: Score(f"pushed box, error of its way {after}", _label(1, settings), "position_error_m", "m"),
-            3: Score(f"box on slope, error of its way {after}", _label(3, settings), "position_error_m", "m"),
-            4: Score(f"pushed {settings.mesh}, error of its orientation {after}", _label(4, settings),
-                     "rotation_error_deg", "deg"),
-        }  # fmt: skip
+        way, turn = "position_error_m", "rotation_error_deg"
+        rows = [
+            (1, Score(f"pushed box, error of its way {after}", _label(1, settings), way, "m")),
+            (1, Score(f"pushed box without noise, error of its way {after}", _calm_label(settings), way, "m")),
+            (3, Score(f"box on slope, error of its way {after}", _label(3, settings), way, "m")),
+            (4, Score(f"pushed {settings.mesh}, error of its orientation {after}", _label(4, settings), turn, "deg")),
+        ]
         off = [offset for offset in settings.offsets if offset]
         if off:
             title = f"box pushed by a rod {1e3 * off[0]:g} mm off its middle, error before the rod slips off"
-            rows[7] = Score(title, _rod_label(off[0]), "position_error_m", "m")
-        return [row for number, row in rows.items() if number in settings.tests]
+            rows.append((7, Score(title, _rod_label(off[0]), way, "m")))
+        return [row for number, row in rows if number in settings.tests]
 
     def reported(self, result: Result) -> Sequence[Reported]:
         settings = self.make_settings(result.settings)

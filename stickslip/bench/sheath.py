@@ -98,8 +98,8 @@ class Sheath(Experiment[Settings]):
         end = f"after {settings.duration:g} s"
         return [
             Score(f"error of the speed of a sphere driven below a plane, {end}", CASE, "speed_error", "m/s"),
-            Score("share of steps in which the plane above it pushes", CASE, "upper_percent", "%"),
-            Score("depth it sinks into the plane below it", CASE, "sink_mm", "mm"),
+            Score("share of steps in which the plane above a driven sphere pushes", CASE, "upper_percent", "%"),
+            Score("depth a driven sphere sinks into the plane below it", CASE, "sink_mm", "mm"),
         ]
 
     def reported(self, result: Result) -> Sequence[Reported]:

@@ -97,7 +97,7 @@ class Slide(Experiment[Settings]):
     def scores(self, settings: Settings) -> Sequence[Score]:
         return [
             Score("error of the way a cube slides", CASE, "way_error_mm", "mm"),
-            Score("error of its speed, rms", CASE, "speed_error_rms", "m/s"),
+            Score("error of a sliding cube's speed, rms", CASE, "speed_error_rms", "m/s"),
             Score("height a sliding cube hops", CASE, "hop_mm", "mm"),
             Score("depth a sliding cube sinks", CASE, "sink_mm", "mm"),
         ]

@@ -84,10 +84,12 @@ def number(value: float) -> str:
     """Three significant digits, without an exponent where that is readable; a cross for what is not finite."""
     if not np.isfinite(value):
         return "×"
-    size = abs(value)
-    if size >= 1e6 or 0 < size < 1e-5:
-        return f"{value:.1e}"
-    return f"{value:,.0f}" if size >= 999.5 else f"{value:.3g}" if size >= 1e-4 or size == 0 else f"{value:.6f}"
+    value, size = value + 0.0, abs(value)  # no minus before a zero
+    if size >= 1e9 or 0 < size < 1e-5:
+        return f"{value:.2e}"
+    if size >= 999.5e3:
+        return f"{value / 1e6:,.3g} M"
+    return f"{value:,.0f}" if size >= 999.5 else f"{value:.3g}" if size >= 1e-4 or size == 0 else f"{value:.7f}"
 
 
 def colour(contender: str, among: Sequence[str] = ()) -> str:

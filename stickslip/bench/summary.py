@@ -102,9 +102,9 @@ def rows(experiment: Experiment[Any], result: Result, labels: Sequence[str]) -> 
 
 
 def _best(values: Sequence[float], score: Score) -> float | None:
-    """The best value as it is printed, or None if there is nothing to compare."""
+    """The best value as it is printed, or None if there is nothing to compare: one value, or all the same."""
     finite = [_magnitude(v, score) for v in values if np.isfinite(v)]
-    if len(values) < 2 or not finite:
+    if len(values) < 2 or not finite or (len(finite) == len(values) and len(set(map(_printed, finite))) == 1):
         return None
     return _printed(min(finite) if score.best == "low" else max(finite))
 

@@ -142,8 +142,8 @@ class Tumble(Experiment[Settings]):
         return [
             Score("largest change of a tumbling cube's velocity in a step", CASE, "jolt", "m/s"),
             Score("depth a tumbling cube sinks into the floor", CASE, "penetration_mm", "mm"),
-            Score("energy it gains, of that at the start", CASE, "energy_gained_percent", "%"),
-            Score("speed it is left with", CASE, "end_speed_mm_per_s", "mm/s"),
+            Score("energy a tumbling cube gains, of that at the start", CASE, "energy_gained_percent", "%"),
+            Score("speed a tumbling cube is left with", CASE, "end_speed_mm_per_s", "mm/s"),
         ]
 
     def reported(self, result: Result) -> Sequence[Reported]:

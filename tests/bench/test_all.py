@@ -110,6 +110,16 @@ def test_stored_results_are_whole_and_measured():
         assert result.settings == defaults, f"{path}: measured with other settings"
 
 
+def test_the_readme_is_in_step_with_the_stored_results():
+    spec = importlib.util.spec_from_file_location("readme", ROOT / "benchmarks" / "readme.py")
+    assert spec is not None
+    assert spec.loader is not None
+    readme = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(readme)
+    text = (ROOT / "README.md").read_text()
+    assert readme.fill(text) == text, "the tables of README.md are stale: run `make results`"
+
+
 def test_the_documentation_is_in_step_with_the_stored_results():
     folders = summary.read(ROOT / "benchmarks" / "results", EXPERIMENTS)
     text = report.markdown(folders, pathlib.Path("../benchmarks/results"))

@@ -41,7 +41,7 @@ def tables(folder):
 def test_the_best_of_each_row_is_marked_by_magnitude(folder):
     ((experiment, result),) = tables(folder)[0].results
     rows = summary.rows(experiment, result, ["fake", "other"])
-    assert [(c.text, c.best) for c in rows[0].cells.values()] == [("0", True), ("1.0e-09", False)]
+    assert [(c.text, c.best) for c in rows[0].cells.values()] == [("0", True), ("1.00e-09", False)]
     assert [(c.text, c.best) for c in rows[1].cells.values()] == [("cannot", False), ("-0.5", True)]
     assert [(c.text, c.best) for c in rows[2].cells.values()] == [("no value", False)] * 2
     assert rows[1].cells["fake"].note == "fake knows no <balls>"
@@ -54,6 +54,8 @@ def test_equal_in_print_is_equally_good_and_more_can_be_better():
     assert summary._best([1.0, 1.0004, 2.0], low) == 1.0
     assert summary._best([-3.0, 1.0004, 2.0], high) == 2.0
     assert summary._best([1.0], low) is None
+    assert summary._best([1.0, -1.0], low) is None
+    assert summary._best([1.0, float("nan")], low) == 1.0
     assert summary._best([float("nan"), float("nan")], low) is None
 
 
@@ -80,7 +82,7 @@ def test_the_page_holds_everything_and_fetches_nothing(folder):
 
 def test_the_markdown_tells_the_same(folder):
     text = report.markdown(tables(folder), pathlib.Path("../results"))
-    assert "| [counting](#counting-on-machine) | value of it [m] | **0** ★ | 1.0e-09 |" in text
+    assert "| [counting](#counting-on-machine) | value of it [m] | **0** ★ | 1.00e-09 |" in text
     assert "![counting](../results/machine/counting.png)" in text
     assert "### counting on machine" in text
     assert "fake cannot run: fake knows no <balls> (case 1)" in text
