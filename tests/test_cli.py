@@ -1,5 +1,6 @@
 """The command line: what it prints, what it writes, and how it ends."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -59,6 +60,32 @@ def test_scenes_lists_every_scene(capsys):
         assert name in out
 
 
+def test_bench_list_tells_every_setting(capsys):
+    from stickslip import bench
+
+    assert cli.main(["bench", "list", "--settings"]) == 0
+    out = capsys.readouterr().out
+    for experiment in bench.EXPERIMENTS.values():
+        for field in dataclasses.fields(experiment.settings):
+            assert f"{field.name}=" in out
+
+
+def test_ctrl_c_in_a_benchmark_keeps_what_is_finished(tmp_path):
+    args = ["bench", "run", "stick", "--physics", "mujoco", "--device", "cpu", "--out", str(tmp_path)]
+    process = _start(*args, "--set", "duration=100", "--set", "timesteps=0.1,0.00002")
+    path = tmp_path / "stick.json"
+    try:
+        while not path.exists() and process.poll() is None:
+            time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert list(json.loads(path.read_text())["outcomes"]["mujoco"]) == ["stick, dt 100 ms"]
+
+
 def test_bench_list_names(capsys):
     from stickslip import bench
 
@@ -78,17 +105,27 @@ def test_bench_list_names(capsys):
         (["run", PILE, "--device", "cuda:99"], ["cuda:99"]),
         (["run", PILE, "--out", "{file}"], ["{file}"]),
         (["bench", "run", "spede"], ["spede", "'speed'"]),
+        (["bench", "run"], ["all", "speed"]),
+        (["bench", "run", "stick", "--physics", "comfee", "--out", "{folder}"], ["comfee", "'comfree'"]),
+        (["bench", "run", "stick", "--set", "mu"], ["mu", "name=value"]),
+        (["bench", "run", "stick", "--set", "mew=1"], ["mew", "mu=0.4"]),
+        (["bench", "run", "stick", "--set", "mu=-1"], ["mu", "-1", "between 0 and 5"]),
+        (["bench", "run", "stick", "--device", "cuda:99"], ["cuda:99"]),
+        (["bench", "run", "stick", "--out", "{file}"], ["{file}"]),
+        (["bench", "report", "{folder}"], ["{folder}", "bench run"]),
+        (["bench", "report", "{file}"], ["{file}", "folder"]),
     ],
 )
 def test_wrong_input_ends_with_one_line_and_status_2(args, words, capsys, tmp_path):
     file = tmp_path / "file"
     file.write_text("not a folder")
-    assert cli.main([a.format(file=file) for a in args]) == 2
+    places = {"file": file, "folder": tmp_path}
+    assert cli.main([a.format(**places) for a in args]) == 2
     err = capsys.readouterr().err
     assert err.startswith("error: ")
     assert err.count("\n") == 1
     for word in words:
-        assert word.format(file=file) in err
+        assert word.format(**places) in err
 
 
 def test_run_writes_trajectory_picture_and_summary(tmp_path, capsys):

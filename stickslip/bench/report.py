@@ -34,7 +34,8 @@ th, td { padding: 5px 12px; border-bottom: 1px solid var(--line); text-align: le
 thead th { border-bottom: 2px solid var(--ink); font-weight: 600; position: sticky; top: 0; background: white; }
 td.value { text-align: right; white-space: nowrap; } th.value { text-align: right; }
 td.best { background: var(--best); font-weight: 650; } td.none { color: var(--quiet); }
-td.name { white-space: nowrap; } td.group { font-weight: 600; white-space: nowrap; } tr.first td { border-top: 1px solid #aab4bd; }
+td.name { white-space: nowrap; }
+td.group { font-weight: 600; white-space: nowrap; } tr.first td { border-top: 1px solid #aab4bd; }
 td abbr { text-decoration: none; cursor: help; color: #b3541e; }
 img { max-width: 100%; height: auto; display: block; margin: 10px 0;
   border: 1px solid var(--line); border-radius: 6px; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pathlib
 
 import mujoco
 import numpy as np
@@ -55,6 +56,14 @@ def test_catalogue() -> None:
     for name, scene in scenes.CATALOGUE.items():
         assert scene.name == name
         assert scene.summary
+
+
+def test_the_documentation_tells_every_scene_and_parameter() -> None:
+    lines = (pathlib.Path(__file__).parents[2] / "docs" / "scenes.md").read_text().splitlines()
+    for name, scene in scenes.CATALOGUE.items():
+        (row,) = [line for line in lines if line.startswith(f"| `{name}` |")]
+        for parameter in scene.parameters:
+            assert f"`{parameter.name}`" in row, f"{name}: {parameter.name}"
 
 
 def test_unknown_scene() -> None:
