@@ -130,13 +130,13 @@ class BenchRun:
     """Measure anew what is already there."""
     seed: int = 0
     """Of every random number."""
-    set: tuple[str, ...] = ()
-    """Settings of the experiment, as name=value; `stickslip bench list --settings` prints them."""
+    set: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """A setting of the experiment, as name=value; may be given often. `stickslip bench list --settings` prints them."""
 
     def __call__(self, console: Console) -> int:
         _hush()
         from stickslip import bench
-        from stickslip.bench import runner
+        from stickslip.bench import contenders, runner
         from stickslip.run import COMPILING, known, make_folder
         from stickslip.simulation import resolve_device
 
@@ -153,10 +153,12 @@ class BenchRun:
             settings[key] = value
         where = resolve_device(self.device).alias
         for name in names:  # before the first of them runs for minutes
-            bench.EXPERIMENTS[name].make_settings(settings, quick=self.quick, device=where)
+            experiment = bench.EXPERIMENTS[name]
+            experiment.cases(experiment.make_settings(settings, quick=self.quick, device=where))
+        contenders.resolve(self.physics)
         make_folder(self.out)
         console.print(COMPILING.format(device=where))
-        for name in names:
+        for place, name in enumerate(names, 1):
             path = runner.run(
                 bench.EXPERIMENTS[name],
                 self.out,
@@ -167,6 +169,7 @@ class BenchRun:
                 again=self.again,
                 seed=self.seed,
                 console=console,
+                prefix=f"{place} of {len(names)}, " if len(names) > 1 else "",
             )
             console.print(f"  picture: {escape(str(path.with_suffix('.png')))}")
         console.print(f"`stickslip bench report {escape(str(self.out))}` makes one page of all results there.")
@@ -248,6 +251,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     description = "Contact-rich simulation of MuJoCo models. `stickslip --version` prints the version."
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
+        _refuse_repeated(args)
         config = (tyro.conf.FlagCreatePairsOff,)
         command = tyro.cli(Command, prog="stickslip", description=description, args=args, config=config)
         return command(Console(highlight=False))
@@ -260,6 +264,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         errors.print("interrupted; every file written so far is whole")
         return INTERRUPTED
+
+
+def _refuse_repeated(args: Sequence[str]) -> None:
+    """Raise InputError if an option is given twice, of which only the last would count."""
+    options = [arg.partition("=")[0] for arg in args if arg.startswith("--")]
+    for option in dict.fromkeys(options):
+        if options.count(option) > 1 and option != "--set":
+            raise InputError(f"{option} is given {options.count(option)} times; give it once, with all its values")
 
 
 def _hush() -> None:

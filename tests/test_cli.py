@@ -107,6 +107,8 @@ def test_bench_list_names(capsys):
         (["bench", "run", "spede"], ["spede", "'speed'"]),
         (["bench", "run"], ["all", "speed"]),
         (["bench", "run", "stick", "--physics", "comfee", "--out", "{folder}"], ["comfee", "'comfree'"]),
+        (["bench", "run", "stick", "--physics", "mujoco", "--physics", "comfree"], ["--physics", "2 times"]),
+        (["bench", "run", "stick", "--set", "mu=-1", "--set", "mass=3"], ["mu", "-1"]),
         (["bench", "run", "stick", "--set", "mu"], ["mu", "name=value"]),
         (["bench", "run", "stick", "--set", "mew=1"], ["mew", "mu=0.4"]),
         (["bench", "run", "stick", "--set", "mu=-1"], ["mu", "-1", "between 0 and 5"]),

@@ -8,6 +8,7 @@ from typing import Any
 
 import stickslip
 from stickslip.bench import qp
+from stickslip.bench.result import package_version
 from stickslip.errors import InputError
 from stickslip.physics.base import Physics
 
@@ -27,14 +28,20 @@ def resolve(specs: Sequence[str]) -> dict[str, Physics[Any, Any]]:
     return {spec: _resolve(spec) for spec in specs}
 
 
-def parameters(physics: Physics[Any, Any]) -> dict[str, Any]:
-    """The parameters of a physics, for the record."""
-    return dataclasses.asdict(physics) if dataclasses.is_dataclass(physics) else {}  # type: ignore[arg-type]
+def describe(physics: Physics[Any, Any]) -> dict[str, Any]:
+    """Name and parameters of a physics, for the record; of the convex model also the version of its solver."""
+    parameters = dataclasses.asdict(physics) if dataclasses.is_dataclass(physics) else {}  # type: ignore[arg-type]
+    described: dict[str, Any] = {"physics": physics.name, "parameters": parameters}
+    if isinstance(physics, qp.QpModel):
+        described["osqp"] = package_version("osqp")
+    return described
 
 
 def _resolve(spec: str) -> Physics[Any, Any]:
     name, _, text = spec.partition(":")
-    if name == ANTI_CREEP and not text:
+    if name == ANTI_CREEP:
+        if text:
+            raise InputError(f"{spec!r}: {ANTI_CREEP} takes no parameters; write mujoco:anti_creep=true,{text}")
         name, text = "mujoco", "anti_creep=True"
     kinds: Mapping[str, Any] = {**stickslip.PHYSICS, qp.QpModel.name: qp.QpModel}
     if name not in kinds:

@@ -27,6 +27,8 @@ S = TypeVar("S")
 
 GRAVITY = 9.81
 """m/s^2, MuJoCo's default, in every analytic reference."""
+MIN_STEPS = 4
+"""Fewest steps of a run: with less, nothing moves and every error is small."""
 SAMPLES = 200
 """Samples a stored series has, about; more is not seen in a picture."""
 
@@ -143,6 +145,11 @@ class Trial:
 
         Returns what `sample` gave, stacked along a first axis, and "time" in seconds.
         """
+        if steps < MIN_STEPS:
+            raise InputError(
+                f"the run has {steps} steps of {sim.mjm.opt.timestep:g} s, at least {MIN_STEPS} are needed: "
+                "raise the duration or lower the time step"
+            )
         stride = max(1, math.ceil(steps / samples))
         timestep = float(sim.mjm.opt.timestep)
         rows = [_copied(sample(sim), 0.0)]

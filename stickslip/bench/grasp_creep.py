@@ -4,7 +4,10 @@ Each pad has to press with m g / (2 mu) at the least; here it presses with a mul
 The capsule lies level between upright pads and touches each at both ends of its straight part: four contacts at the
 height of its middle, so that it cannot swing and nothing but its weight loads the grasp (see the scene `pinch`). It
 starts at rest, touching both pads, with the pads pressing: the first milliseconds, in which soft contacts have yet to
-build up their force, are part of the sink.
+build up their force, are part of its way.
+
+Creep is the speed at the end, in any direction; how far the capsule ever gets from its start, and how far it ever
+turns, tell what happened before.
 """
 
 import dataclasses
@@ -13,15 +16,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from stickslip.bench import motion, style
+from stickslip.bench import motion, series, style
 from stickslip.bench.experiment import GRAVITY, Experiment, Outcome, Score, Trial, problems, setting, state_of
 from stickslip.bench.result import Result
 from stickslip.physics.base import Physics
 from stickslip.scenes.pinch import PAD
-
-LATE = 0.25
-"""Share of the run, at its end, over which the speed of the creep is taken."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,12 +48,14 @@ def needed(mass: float, mu: float) -> float:
 
 
 def _label(pinch: float, timestep: float) -> str:
-    return f"pinch {pinch:g}x, dt {1e3 * timestep:g} ms"
+    return f"pinch {pinch:g}x, {series.tick(timestep)}"
 
 
 class GraspCreep(Experiment[Settings]):
     name = "grasp-creep"
-    summary = "a capsule pinched between two pads, held by friction alone: how fast it sinks and turns"
+    summary = (
+        "a capsule pinched between two pads, held by friction alone: how fast it creeps, how far it moves and turns"
+    )
     source = "stickslip"
     settings = Settings
     quick = {"pinches": (2.0,), "duration": 0.2, "timesteps": (0.002,)}
@@ -66,62 +69,69 @@ class GraspCreep(Experiment[Settings]):
         sim = trial.simulation(scene, physics, timestep=case.timestep)
         track = trial.record(sim, round(settings.duration / case.timestep), state_of)
         time, pose = track["time"], track["qpos"][:, 0, -7:]
-        sink = 1e3 * (pose[0, 2] - pose[:, 2])
-        off = ~(sink < 1e3 * PAD[2])  # its middle has passed the pads' lower edge, or is nowhere
+        moved = pose[:, :3] - pose[0, :3]
+        sink = -1e3 * moved[:, 2]
+        finite = np.isfinite(pose).all(axis=1)
+        off = ~finite | (np.abs(moved[:, 0]) >= PAD[0]) | (np.abs(moved[:, 2]) >= PAD[2])  # past an edge, or nowhere
         end = int(np.argmax(off)) if off.any() else len(time)
-        figures = {
-            "drift_mm_per_s": math.nan,
-            "sink_mm": math.nan,
-            "turn_deg_per_s": math.nan,
-            "dropped": float(off.any()) if np.isfinite(sink).all() else math.nan,
-            "held_s": time[end - 1],
-        }
+        names = ("drift_mm_per_s", "moved_mm", "sink_mm", "turned_deg", "turn_deg_per_s", "dropped", "held_s")
+        figures: dict[str, float] = {name: math.nan for name in names}
+        if finite.all():
+            figures["dropped"], figures["held_s"] = float(off.any()), time[end - 1]
         if not off.any():
-            late = int(np.argmax(time >= (1.0 - LATE) * time[-1] - 1e-9))
+            late = int(np.argmax(series.late(time)))
             span = time[-1] - time[late]
-            figures["drift_mm_per_s"] = (sink[-1] - sink[late]) / span
+            figures["drift_mm_per_s"] = 1e3 * np.linalg.norm(moved[-1] - moved[late]) / span
+            figures["moved_mm"] = 1e3 * np.linalg.norm(moved, axis=1).max()
             figures["sink_mm"] = sink[-1]
-            turned = motion.product(pose[-1, 3:], motion.inverse(pose[late, 3:]))
-            figures["turn_deg_per_s"] = math.degrees(motion.angle_of(turned)) / span
+            figures["turned_deg"] = _largest_turn(pose[:, 3:])
+            figures["turn_deg_per_s"] = _largest_turn(pose[late:, 3:]) / span
         return Outcome(figures, {"time": time[:end], "sink_mm": sink[:end]}, problems(sim))
 
     def scores(self, settings: Settings) -> Sequence[Score]:
-        steps, weakest = settings.timesteps, min(settings.pinches)
-        middle = _middle(steps)
+        weakest, usual = min(settings.pinches), series.usual(settings.timesteps)
 
-        def drift(pinch: float, dt: float) -> Score:
-            title = f"creep of a capsule pinched {pinch:g}x as hard as needed, dt {1e3 * dt:g} ms"
-            return Score(title, _label(pinch, dt), "drift_mm_per_s", "mm/s", absent="dropped")
+        def row(what: str, figure: str, unit: str, pinch: float, dt: float) -> Score:
+            title = f"{what.format(f'a capsule pinched {pinch:g}x as hard as needed')}, {series.tick(dt)}"
+            best = "high" if figure == "held_s" else "low"
+            return Score(title, _label(pinch, dt), figure, unit, best, absent="dropped")
 
-        rows = [drift(weakest, dt) for dt in steps]
-        rows += [drift(pinch, middle) for pinch in settings.pinches if pinch != weakest]
-        title = f"time a capsule pinched {weakest:g}x as hard as needed is held (of {settings.duration:g} s)"
-        return [*rows, Score(f"{title}, dt {1e3 * middle:g} ms", _label(weakest, middle), "held_s", "s", "high")]
+        creep = ("creep of {}", "drift_mm_per_s", "mm/s")
+        whole = f"{settings.duration:g} s"
+        return [
+            *(row(*creep, weakest, dt) for dt in settings.timesteps),
+            *(row(*creep, pinch, usual) for pinch in settings.pinches if pinch != weakest),
+            row(f"way of {{}}, in {whole}", "moved_mm", "mm", weakest, usual),
+            row(f"turn of {{}}, in {whole}", "turned_deg", "deg", weakest, usual),
+            row(f"time {{}} is held (of {whole})", "held_s", "s", weakest, usual),
+        ]
 
     def draw(self, result: Result) -> Any:
         settings = self.make_settings(result.settings)
         steps = settings.timesteps
-        fig, axes = style.figure("grasp-creep: a capsule pinched between two pads", len(settings.pinches), 2)
-        for row, pinch in enumerate(settings.pinches):
-            left, right = axes[row]
-            middle = _label(pinch, _middle(steps))
+        ticks = [series.tick(dt) for dt in steps]
+        title = "grasp-creep: a capsule pinched between two pads (× dropped)"
+        fig, axes = style.figure(title, len(settings.pinches), 3, width=15.0)
+        panels = (
+            ("drift_mm_per_s", "creep at the end", "creep [mm/s]"),
+            ("moved_mm", "farthest from its start", "way [mm]"),
+        )
+        for row, pinch in zip(axes, settings.pinches, strict=True):
+            middle = _label(pinch, series.usual(steps))
             for contender in result.ran(middle):
                 time = result.series(contender, middle, "time")
-                style.line(left, result, contender, time, result.series(contender, middle, "sink_mm"))
-            style.reference(left, [0.0, settings.duration], [0.0, 0.0])
-            left.set_yscale("symlog", linthresh=0.1)
-            style.label(
-                left, f"{middle.replace('x,', 'x as hard as needed,')}; ends when dropped", "time [s]", "sunk [mm]"
-            )
-            cases = [_label(pinch, dt) for dt in steps]
-            entrants = [c for c in result.contenders if any(result.has(c, case) for case in cases)]
-            values = {c: [result.figure(c, case, "drift_mm_per_s") for case in cases] for c in entrants}
-            style.bars(right, result, cases, values, log=True, ticks=[f"dt {1e3 * dt:g} ms" for dt in steps])
-            style.label(right, f"pinch {pinch:g}x: creep, magnitude (× dropped)", "", "creep [mm/s]")
+                style.line(row[0], result, contender, time, result.series(contender, middle, "sink_mm"))
+            style.reference(row[0], [0.0, settings.duration], [0.0, 0.0])
+            row[0].set_yscale("symlog", linthresh=0.1)
+            title = f"{middle.replace('x,', 'x as hard as needed,')}; ends when dropped"
+            style.label(row[0], title, "time [s]", "sunk [mm]")
+            for ax, (figure, title, unit) in zip(row[1:], panels, strict=True):
+                series.bars(ax, result, [_label(pinch, dt) for dt in steps], figure, ticks)
+                style.label(ax, f"pinch {pinch:g}x: {title}", "", unit)
         style.legend(fig, axes)
         return fig
 
 
-def _middle(steps: Sequence[float]) -> float:
-    """The step length that is drawn over time: the second, if there is one."""
-    return steps[min(1, len(steps) - 1)]
+def _largest_turn(quat: NDArray[np.float64]) -> float:
+    """How far an orientation ever is from the first of them [deg], to what single precision tells."""
+    return round(math.degrees(motion.angle_of(motion.product(quat, motion.inverse(quat[0]))).max()), 4)

@@ -3,7 +3,7 @@
 Every contact that touches counts, at every sampled step of every world. A contact with a gap does not: a physics that
 looks ahead by a margin would otherwise fill its mean with zeros. MuJoCo, and the paper with it, finds no contact
 before geoms touch. The mean is over what touches, so read it with the number of contacts: a physics that throws the
-pile apart has few of them.
+pile apart has few of them, and one in which nothing touches has no depth at all.
 
 The paper gives no positions, sizes or masses; those of the scene "drop-test" are ours. Its text says that penetration
 increases with the stiffness k, its table says the opposite; `reported` shows which one we see.
@@ -43,7 +43,7 @@ CASE = "drop"
 class Settings:
     n: int = setting(5, "bodies along each side of a layer", low=1, high=12)
     layers: int = setting(5, "layers, one kind of primitive each", low=1, high=10)
-    steps: int = setting(1000, "steps of the run", low=1, high=1_000_000)
+    steps: int = setting(1000, "steps of the run", low=4, high=1_000_000)
     timestep: float = setting(0.002, "length of a step [s]", low=1e-5, high=0.1)
     every: int = setting(1, "steps between samples", low=1, high=1000)
     worlds: int = setting(1, "worlds; they differ only by the rounding of a parallel machine", low=1, high=65536)
@@ -65,12 +65,16 @@ class Tally:
 
     @property
     def mean(self) -> float:
-        """0 if nothing touched: then nothing penetrated."""
-        return self.total / max(self.count, 1)
+        """NaN if nothing touched: that is no sign of stiff contact."""
+        return self.total / self.count if self.count else float("nan")
 
     @property
     def deviation(self) -> float:
-        return max(self.square / max(self.count, 1) - self.mean**2, 0.0) ** 0.5
+        return max(self.square / self.count - self.mean**2, 0.0) ** 0.5 if self.count else float("nan")
+
+    @property
+    def deepest(self) -> float:
+        return self.largest if self.count else float("nan")
 
 
 def depths_of(sim: Simulation) -> NDArray[np.float64]:
@@ -81,7 +85,7 @@ def depths_of(sim: Simulation) -> NDArray[np.float64]:
 
 class Penetration(Experiment[Settings]):
     name = "penetration"
-    summary = "depth of all contacts while layers of primitives fall onto a block and settle"
+    summary = "depth and number of all contacts while layers of primitives fall onto a block and settle"
     source = "ComFree-Sim (arXiv:2603.12185), Sec. IV-A and Fig. 2"
     settings = Settings
     quick = {"n": 2, "layers": 2, "steps": 60}
@@ -108,10 +112,10 @@ class Penetration(Experiment[Settings]):
         figures = {
             "mean_mm": whole.mean,
             "std_mm": whole.deviation,
-            "max_mm": whole.largest,
+            "max_mm": whole.deepest,
             "settled_mean_mm": settled.mean,
             "settled_std_mm": settled.deviation,
-            "settled_max_mm": settled.largest,
+            "settled_max_mm": settled.deepest,
             "contacts_a_step": whole.count / len(rows) / settings.worlds,
             "end_speed_mm_per_s": 1e3 * float(np.sqrt((speed**2).sum(axis=2).mean())),
         }
@@ -122,9 +126,9 @@ class Penetration(Experiment[Settings]):
 
     def scores(self, settings: Settings) -> Sequence[Score]:
         return [
-            Score("penetration in a falling pile, mean", CASE, "mean_mm", "mm"),
-            Score("penetration in a falling pile, deepest", CASE, "max_mm", "mm"),
-            Score("penetration in a settled pile, mean", CASE, "settled_mean_mm", "mm"),
+            Score("penetration in a falling pile, mean", CASE, "mean_mm", "mm", absent="no contact"),
+            Score("penetration in a falling pile, deepest", CASE, "max_mm", "mm", absent="no contact"),
+            Score("penetration in a settled pile, mean", CASE, "settled_mean_mm", "mm", absent="no contact"),
         ]
 
     def reported(self, result: Result) -> Sequence[Reported]:
@@ -149,17 +153,15 @@ class Penetration(Experiment[Settings]):
     def draw(self, result: Result) -> Any:
         settings = self.make_settings(result.settings)
         size = f"{settings.n} x {settings.n} x {settings.layers} bodies, dt {1e3 * settings.timestep:g} ms"
-        fig, axes = style.figure(f"penetration: a pile falls onto a block ({size})", 2, 2)
-        (top, time_axis), (bottom, spread) = axes
+        fig, axes = style.figure(f"penetration: a pile falls onto a block ({size})", 2, 3, width=17.0)
+        (top, time_axis, contacts), (bottom, spread, touching) = axes
         entrants = result.ran(CASE)
 
         def values(name: str) -> dict[str, list[float]]:
             return {c: [result.figure(c, CASE, name)] for c in entrants}
 
         style.bars(top, result, ["whole run"], values("mean_mm"), errors=values("std_mm"))
-        style.label(
-            top, "depth of all touching contacts: mean (bar, number) and standard deviation (line)", "", "depth [mm]"
-        )
+        style.label(top, "all touching contacts: mean (bar, number), standard deviation (line)", "", "depth [mm]")
         top.set_ylim(bottom=0.0)
         style.bars(
             bottom, result, ["settled", "deepest"], _joined(values("settled_mean_mm"), values("max_mm")), log=True
@@ -170,12 +172,20 @@ class Penetration(Experiment[Settings]):
         for contender in entrants:
             time = result.series(contender, CASE, "time")
             style.line(time_axis, result, contender, time, result.series(contender, CASE, "mean_mm"))
+            number = result.series(contender, CASE, "contacts") / settings.worlds
+            style.line(contacts, result, contender, time, number)
             deeper = result.series(contender, CASE, "deeper_percent")
             style.line(spread, result, contender, EDGES[deeper > 0], deeper[deeper > 0])
         style.label(time_axis, "mean depth over time", "time [s]", "depth [mm]")
         time_axis.set_yscale("log")
         style.label(spread, "share of contacts deeper than", "depth [mm]", "share [%]")
         spread.set(xscale="log", yscale="log", xlim=(0.01, None), ylim=(1e-3, 150.0))
+        style.label(contacts, "touching contacts over time", "time [s]", "contacts of a world")
+        contacts.set_ylim(bottom=0.0)
+        style.bars(touching, result, ["whole run"], values("contacts_a_step"))
+        style.label(
+            touching, "touching contacts, mean: with few of them a mean depth says little", "", "contacts a step"
+        )
         style.legend(fig, axes)
         return fig
 

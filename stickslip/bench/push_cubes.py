@@ -35,6 +35,7 @@ from stickslip.bench.experiment import (
     setting,
     state_of,
 )
+from stickslip.bench.qp import TimedSolver
 from stickslip.bench.result import Result
 from stickslip.physics.base import Physics
 from stickslip.scenes.push_cubes import BAR_MASS, DAMPING, GAIN
@@ -197,15 +198,19 @@ def _push(sim: Simulation, settings: Settings, trial: Trial) -> tuple[NDArray[np
     The solver's are NaN if the physics does not tell them.
     """
     bar, ms, solver_ms, depth = np.zeros((settings.steps + 1, 2)), np.zeros(settings.steps), [], [0.0]
-    told = getattr(sim.physics, "solver_seconds", lambda d: np.nan)
+    physics = sim.physics
+
+    def told() -> float:
+        return physics.solver_seconds(sim.d) if isinstance(physics, TimedSolver) else np.nan
+
     stride = -(-settings.steps // SAMPLES)
     with timing.undisturbed():
         for step in range(settings.steps):
             bar[step] = sim.qpos.numpy()[0, 0], sim.qvel.numpy()[0, 0]
             sim.ctrl = [settings.advance * (step + 1)]
-            before = told(sim.d)
+            before = told()
             ms[step] = 1e3 * timing.timed(sim, 1, trial)
-            solver_ms.append(1e3 * (told(sim.d) - before))
+            solver_ms.append(1e3 * (told() - before))
             if step % stride == 0:
                 depth.append(max(0.0, float(-sim.contacts().dist.min(initial=0.0))))
                 trial.progress(step / settings.steps)

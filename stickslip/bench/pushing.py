@@ -32,6 +32,10 @@ def corner_ratio(half: float) -> float:
     return math.sqrt(2.0) * half
 
 
+APART = 0.002
+"""Gap between rod and box from which they no longer touch [m]; one that bounces stays closer."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Push:
     """What is pushed by what. The box starts at the origin, the rod on its -x side, and goes along +x.
@@ -130,3 +134,30 @@ def pushed(push: Push, travel: float, step: float = 1e-3) -> Path:
         if beyond > 0.0:
             lost = ways[-1] - size * beyond / (beyond - before)
     return Path(np.array(ways), np.array(poses), lost)
+
+
+def parted(pose: Pose, rod: NDArray[np.float64], push: Push) -> int | None:
+    """The first sample at which rod and box, having touched, no longer do; None if they go on touching.
+
+    The rod has then passed the end of the face, or left it, or gone through the box. `pose` is (n, 3), `rod` is (n, 2).
+    """
+    along, gap = touch(pose, rod, push)
+    touched = np.cumsum(gap < APART) > 0
+    found = np.flatnonzero(touched & ((np.abs(along) > push.half) | (gap > APART) | (gap < -push.half)))
+    return int(found[0]) if len(found) else None
+
+
+def first_half(travel: NDArray[np.float64], push: Push, lost: float) -> slice:
+    """Samples of the first half of a push: from the first touch to half of the rod's way from there until `lost`.
+
+    A push that is not lost ends with the last sample; of a rod that never gets to the box, it is the first half of all.
+
+    Args:
+        travel: of the rod, rising from 0 [m]  (n,)
+        push: what is pushed
+        lost: travel at which the box is lost [m]
+    """
+    touched = push.gap if push.gap < travel[-1] else 0.0
+    half = 0.5 * (touched + min(lost, float(travel[-1])))
+    first, last = np.searchsorted(travel, [touched, half], side="right") - 1
+    return slice(int(first), int(last) + 1)

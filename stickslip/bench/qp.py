@@ -11,6 +11,7 @@ slip, and a depth is undone within one step, which leaves the body with the spee
 with. It is not one of our physics.
 """
 
+import abc
 import copy
 import dataclasses
 from typing import Any, ClassVar, final
@@ -29,9 +30,17 @@ SOLVER = mujoco.mjtTimer.mjTIMER_CONSTRAINT
 """MuJoCo's place for the time of a solver."""
 
 
+class TimedSolver(HostPhysics):
+    """A physics on the host whose solver takes its own time: what a step would take without Python."""
+
+    @abc.abstractmethod
+    def solver_seconds(self, d: HostData) -> float:
+        """Seconds the solver took, by its own clock, in all worlds since the start."""
+
+
 @final
 @dataclasses.dataclass(frozen=True)
-class QpModel(HostPhysics):
+class QpModel(TimedSolver):
     """The convex model in velocities, one program a step and world.
 
     Attributes:
@@ -100,7 +109,6 @@ class QpModel(HostPhysics):
         return force
 
     def solver_seconds(self, d: HostData) -> float:
-        """Seconds OSQP took, by its own clock, in all worlds since the start: what a step takes without Python."""
         return float(sum(mjd.timer[SOLVER].duration for mjd in d.worlds))
 
 

@@ -5,6 +5,7 @@ import html
 import io
 import os
 import pathlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from stickslip.bench.experiment import Experiment
 from stickslip.bench.result import Result
 
 QUICK = "Small form: it shows that the experiment works; the figures mean nothing."
-BEST = "★"
+BEST, DOUBT = "★", "†"
 INTRODUCTION = (
     "Every contact physics in every experiment. A star marks the best of each row, among values that differ in the "
     "three digits printed; for an error the smallest magnitude is best. MuJoCo appears twice: with its defaults, and "
@@ -56,10 +57,7 @@ def write(
 ) -> pathlib.Path:
     """Write the report of all results in `directory` to `out`: Markdown if it ends so, else HTML."""
     folders = summary.read(directory, experiments)
-    if out.suffix == ".md":
-        text = markdown(folders, pathlib.Path(os.path.relpath(directory, out.parent)))
-    else:
-        text = page(folders, progress)
+    text = markdown(folders, out.parent) if out.suffix == ".md" else page(folders, progress)
     return files.write_bytes_atomic(out, text.encode())
 
 
@@ -78,7 +76,11 @@ def page(folders: Sequence[summary.Folder], progress: Callable[[str], None] = la
         body.append(_summary_table(folder))
         for experiment, result in folder.results:
             progress(f"{folder.name}: {experiment.name}")
-            body.append(_section(folder, experiment, result))
+            try:
+                body.append(_section(folder, experiment, result))
+            except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:  # a file changed by hand
+                text = html.escape(f"{experiment.name} cannot be shown, its file is damaged: {error!r}")
+                body.append(f'<p class="warn" id="{_anchor(folder.name, experiment.name)}">{text}</p>')
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>stickslip: results</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -92,7 +94,7 @@ def _title(folder: summary.Folder) -> str:
 
 
 def _anchor(*parts: str) -> str:
-    return "-".join(parts).replace(" ", "-").lower()
+    return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower())
 
 
 def _navigation(folder: summary.Folder) -> str:
@@ -122,7 +124,7 @@ def _summary_table(folder: summary.Folder) -> str:
 
 
 def _html_cell(cell: summary.Cell) -> str:
-    kind = "value best" if cell.best else "value" if cell.text[-1].isdigit() else "value none"
+    kind = "value best" if cell.best else "value" if cell.value else "value none"
     text = html.escape(cell.text) + (f" {BEST}" if cell.best else "")
     note = f' <abbr title="{html.escape(cell.note)}">?</abbr>' if cell.note else ""
     return f'<td class="{kind}">{text}{note}</td>'
@@ -182,14 +184,14 @@ def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table>"
 
 
-def markdown(folders: Sequence[summary.Folder], pictures: pathlib.Path) -> str:
-    """The same for the documentation; `pictures` is the folder of results as seen from the page."""
+def markdown(folders: Sequence[summary.Folder], place: pathlib.Path) -> str:
+    """The same for the documentation; `place` is the folder of the page, from which pictures are linked."""
     lines = [
         "# Results",
         "",
         "<!-- Written by `make results` from benchmarks/results; do not edit. -->",
         "",
-        INTRODUCTION.replace("A star", f"A star ({BEST})"),
+        INTRODUCTION.replace("A star", f"A star ({BEST})") + f" What the notes below a table doubt has a {DOUBT}.",
         "The same as one page with all pictures: `stickslip bench report benchmarks/results`.",
         "What the experiments do: [benchmarks.md](benchmarks.md).",
         "",
@@ -206,7 +208,7 @@ def markdown(folders: Sequence[summary.Folder], pictures: pathlib.Path) -> str:
                 table.append([f"[{experiment.name}](#{_slug(folder, experiment)})", _heading(row) + more, *cells])
         lines += _markdown_table(["experiment", "what", *labels], table)
         for experiment, result in folder.results:
-            lines += _markdown_section(folder, experiment, result, pictures)
+            lines += _markdown_section(folder, experiment, result, place)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -215,9 +217,9 @@ def _slug(folder: summary.Folder, experiment: Experiment[Any]) -> str:
 
 
 def _markdown_section(
-    folder: summary.Folder, experiment: Experiment[Any], result: Result, pictures: pathlib.Path
+    folder: summary.Folder, experiment: Experiment[Any], result: Result, place: pathlib.Path
 ) -> list[str]:
-    picture = (pictures / folder.name / f"{experiment.name}.png").as_posix()
+    picture = pathlib.Path(os.path.relpath(folder.path / f"{experiment.name}.png", place)).as_posix()
     table = summary.rows(experiment, result, list(result.contenders))
     scores = [[f"`{label}`", *(_markdown_cell(row.cells[label]) for row in table)] for label in result.contenders]
     lines = [
@@ -239,7 +241,7 @@ def _markdown_section(
 
 
 def _markdown_cell(cell: summary.Cell) -> str:
-    return f"**{cell.text}** {BEST}" if cell.best else cell.text
+    return f"**{cell.text}** {BEST}" if cell.best else cell.text + (f" {DOUBT}" if cell.note else "")
 
 
 def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

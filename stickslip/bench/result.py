@@ -1,7 +1,9 @@
 """What is stored of an experiment: settings, machine, versions, and every figure and series."""
 
 import dataclasses
+import hashlib
 import importlib.metadata
+import inspect
 import json
 import os
 import pathlib
@@ -17,6 +19,8 @@ import stickslip
 from stickslip import files
 from stickslip.errors import InputError
 
+SHARED = ("experiment", "host", "qp", "motion", "pushing", "decay", "series", "timing")
+"""Modules that several experiments measure with."""
 FORMAT = 2
 """Of the JSON files; raised when their meaning changes."""
 
@@ -36,6 +40,7 @@ class Result:
         outcomes: label of the contender -> label of the case -> figures, series and problems, or why it cannot run
         machine: where it was measured
         versions: of everything that matters to a figure
+        source: digest of the code of all physics, scenes and the experiment
         time: when it was begun, UTC
         seconds: wall time of all measurements
     """
@@ -50,6 +55,7 @@ class Result:
     machine: dict[str, Any]
     versions: dict[str, str]
     time: str
+    source: str = ""
     seconds: float = 0.0
     outcomes: dict[str, dict[str, dict[str, Any]]] = dataclasses.field(default_factory=dict)
     format: int = FORMAT
@@ -98,9 +104,24 @@ def load(path: pathlib.Path) -> Result:
             raise InputError(
                 f"{path} has format {content.get('format')!r}, this version reads {FORMAT}: run the experiment again"
             )
-        return Result(**content)
+        result = Result(**content)
+        _check(result)
+        return result
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, AttributeError, TypeError) as error:
         raise InputError(f"{path} is not a result of `stickslip bench run`: {error}") from None
+
+
+def _check(result: Result) -> None:
+    """Raise TypeError if a field holds something else than it should."""
+    kinds = {"settings": dict, "contenders": dict, "cases": list, "machine": dict, "versions": dict, "outcomes": dict}
+    for name, kind in kinds.items():
+        if not isinstance(getattr(result, name), kind):
+            raise TypeError(f"{name} is not a {kind.__name__}")
+    if not {"device", "cores", "arch"} <= result.machine.keys():
+        raise TypeError("machine does not name device, cores and arch")
+    for label, cases in result.outcomes.items():
+        if not isinstance(cases, dict) or not all(isinstance(outcome, dict) for outcome in cases.values()):
+            raise TypeError(f"the outcomes of {label} are not figures by case")
 
 
 def machine(device: str) -> dict[str, Any]:
@@ -126,11 +147,30 @@ def _cpu_name() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of everything that matters to a figure; "none" for an optional package that is not there."""
+    """Versions of everything that matters to a figure."""
+    names = ("mujoco", "mujoco-warp", "warp-lang", "numpy")
     found = {"stickslip": stickslip.__version__, "python": platform.python_version()}
-    for name in ("mujoco", "mujoco-warp", "warp-lang", "numpy", "osqp"):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = "none"
-    return found
+    return {**found, **{name: package_version(name) for name in names}}
+
+
+def package_version(name: str) -> str:
+    """The version of an installed package, or "none"."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "none"
+
+
+def source(experiment: type) -> str:
+    """A digest of the code that a figure depends on: physics, scenes, simulation, the experiment and what it shares.
+
+    What draws and reports does not count, so that a picture can change without a new measurement.
+    """
+    root = pathlib.Path(stickslip.__file__).parent
+    paths = [*root.glob("physics/**/*.py"), *root.glob("scenes/**/*.py"), root / "simulation.py"]
+    paths += [root / "bench" / f"{name}.py" for name in SHARED]
+    paths.append(pathlib.Path(inspect.getfile(experiment)))
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:12]

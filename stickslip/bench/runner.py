@@ -17,7 +17,7 @@ from rich.markup import escape
 from stickslip import files
 from stickslip.bench import contenders
 from stickslip.bench.experiment import Experiment, Outcome, Trial
-from stickslip.bench.result import Result, load, machine, versions
+from stickslip.bench.result import Result, load, machine, source, versions
 from stickslip.errors import HealthWarning, InputError, MissingExtra, Unsupported
 from stickslip.physics.base import Physics
 from stickslip.progress import progress_bar
@@ -39,6 +39,7 @@ def run(
     seed: int = 0,
     picture: bool = True,
     console: Console | None = None,
+    prefix: str = "",
     clock: Callable[[], float] = time.perf_counter,
 ) -> pathlib.Path:
     """Run an experiment; writes out/NAME.json after every measurement and out/NAME.png at the end.
@@ -54,6 +55,7 @@ def run(
         seed: of every random number
         picture: whether to draw
         console: where to show progress; None shows nothing
+        prefix: shown before the experiment's name while it runs, such as "3 of 16, "
         clock: seconds, for step times
 
     Returns the path of the JSON file.
@@ -63,6 +65,8 @@ def run(
     entrants = dict(physics) if isinstance(physics, Mapping) else contenders.resolve(physics)
     if not entrants:
         raise InputError("no physics given: name one or more, or none of them for all")
+    if seed < 0:
+        raise InputError(f"seed is {seed}: it must be 0 or more")
     where = resolve_device(device).alias
     chosen = experiment.make_settings(settings, quick=quick, device=where)
     cases = experiment.cases(chosen)
@@ -73,27 +77,24 @@ def run(
         seed=seed,
         device=where,
         settings=_listed(dataclasses.asdict(chosen)),
-        contenders={
-            label: _listed({"physics": entrant.name, "parameters": contenders.parameters(entrant)})
-            for label, entrant in entrants.items()
-        },
+        contenders={label: _listed(contenders.describe(entrant)) for label, entrant in entrants.items()},
         cases=list(cases),
         machine=machine(where),
         versions=versions(),
+        source=source(type(experiment)),
         time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
     console = console or Console(quiet=True)
-    _resume(result, path, again=again, timing=experiment.timing, console=console)
+    fresh = not _resume(result, path, again=again, timing=experiment.timing, console=console)
     todo = [(case, label) for case in cases for label in entrants if case not in result.outcomes.get(label, {})]
     if not todo:
-        console.print(f"{experiment.name}: all of it is in {escape(str(path))}; --again measures anew")
-    elif not result.outcomes:
-        path.unlink(missing_ok=True)  # what was there belongs to other settings, or was asked to be replaced
+        message = f"{experiment.name}: all of it is in {escape(str(path))}; --again measures anew"
+        console.print(message, soft_wrap=True)
     started = time.perf_counter()
     with progress_bar(console) as bar:
         task = bar.add_task(experiment.name, total=len(todo))
         for index, (case, label) in enumerate(todo):
-            bar.update(task, description=f"{experiment.name}: {label}, {case}", completed=index)
+            bar.update(task, description=f"{prefix}{experiment.name}: {label}, {case}", completed=index)
             trial = Trial(
                 where, seed, quick, clock, lambda share, index=index: bar.update(task, completed=index + share)
             )
@@ -102,9 +103,12 @@ def run(
             experiment.relate(result)
             result.seconds += time.perf_counter() - started
             started = time.perf_counter()
+            if fresh and index == 0:
+                path.with_suffix(".png").unlink(missing_ok=True)  # it shows what is now replaced
             result.save(path)
     if todo:
-        console.print(f"{experiment.name}: {len(todo)} runs, {result.seconds:.0f} s -> {escape(str(path))}")
+        message = f"{experiment.name}: {len(todo)} runs, {result.seconds:.0f} s -> {escape(str(path))}"
+        console.print(message, soft_wrap=True)
         for label in entrants:
             for reason in dict.fromkeys(result.unsupported(label).values()):
                 console.print(f"  [yellow]{escape(label)} cannot run it:[/] {escape(reason)}", soft_wrap=True)
@@ -139,28 +143,41 @@ def _attempt(
     }
 
 
-def _resume(result: Result, path: pathlib.Path, *, again: bool, timing: bool, console: Console) -> None:
-    """Take over from an earlier run what it measured under the same conditions, of other contenders too."""
+def _resume(result: Result, path: pathlib.Path, *, again: bool, timing: bool, console: Console) -> bool:
+    """Take over from an earlier run what it measured under the same conditions, of other contenders too.
+
+    Returns whether there was anything to take over. What is not stays in its file until there is something new; what
+    was measured is not given up for a small form unless `again` says so.
+    """
+
+    def start_over(why: str) -> bool:
+        console.print(f"{result.experiment}: starting over; {escape(why)}", soft_wrap=True)
+        return False
+
     if not path.exists():
-        return
+        return False
     try:
         old = load(path)
     except InputError as error:
-        console.print(f"{result.experiment}: starting over; {escape(str(error))}")
-        return
-    for name in ("quick", "seed", "device", "settings", "cases", "machine", "versions"):
+        return start_over(str(error))
+    if result.quick and not old.quick and not again:
+        raise InputError(
+            f"{path} holds measured figures, which the small form would replace: "
+            "name another folder (--out), or say --again"
+        )
+    for name in ("quick", "seed", "device", "settings", "cases", "machine", "versions", "source"):
         if getattr(old, name) != getattr(result, name):
-            console.print(f"{result.experiment}: starting over; {name} differs from {escape(str(path))}")
-            return
+            what = "the code of the physics or of the experiment" if name == "source" else name
+            return start_over(f"{what} differs from that of {path}")
     asked = set(result.contenders)
     same = {label for label in asked if old.contenders.get(label) == result.contenders[label]}
-    keep = (set(old.contenders) - asked) | (set() if again else same)
+    others = set(old.contenders) - asked
+    keep = others | (set() if again else same)
     kept = {label: dict(cases) for label, cases in old.outcomes.items() if label in keep}
     whole = all(case in kept.get(label, {}) for label in asked for case in old.cases)
     if timing and not whole:
-        if not again:
-            console.print(f"{result.experiment}: starting over; step times are compared within one run only")
-        return
+        dropped = f"; dropped: {', '.join(sorted(others))}" if others else ""
+        return start_over(f"step times are compared within one run only{dropped}")
     result.contenders = {
         **{label: what for label, what in old.contenders.items() if label in keep or label in asked},
         **result.contenders,
@@ -168,6 +185,7 @@ def _resume(result: Result, path: pathlib.Path, *, again: bool, timing: bool, co
     result.outcomes = kept
     if kept:
         result.time, result.seconds = old.time, old.seconds
+    return bool(kept)
 
 
 def _listed(obj: Any) -> Any:

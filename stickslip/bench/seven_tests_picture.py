@@ -1,4 +1,4 @@
-"""The picture of `seven-tests`: final errors, their course in time, and the sweep over friction and force."""
+"""The picture of `seven-tests`: errors, their course in time, and the sweep over friction and force."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,33 +17,44 @@ ACROSS = 4
 """Panels in a row."""
 LOWEST = {"position_error_m": 1e-6, "rotation_error_deg": 1e-4}
 """Where logarithmic axes of errors begin at the lowest."""
-AXIS = {"position_error_m": "error of position [m]", "rotation_error_deg": "error of orientation [deg]"}
+AXIS = {"position_error_m": "error of position [m]", "rotation_error_deg": "error of rotation [deg]"}
+REFERENCES = {"": "--", "corner_": ":"}
+"""Of the rod: how the names of figures begin, and the line in which each is drawn."""
+EXACT = {"": "exact, even pressure", "corner_": "exact, on the corners"}
 
 
 def draw(result: Result, settings: "Settings") -> Any:
     tests = sorted(case for case in result.cases if not case.startswith("sweep"))
+    bodies, rods = ([c for c in tests if c.startswith("7") == rod] for rod in (False, True))
     sweeps = [case for case in result.cases if case.startswith("sweep")]
     entrants = [c for c in result.contenders if any(result.has(c, case) for case in sweeps)]
     courses, groups = _rows([case for case in tests if not case.endswith(CALM)]), _rows(entrants)
-    pushes = [case for case in tests if case.startswith("7") and case.endswith("off")][:1]
-    count = 2 + len(courses) + len(pushes) + 2 * len(groups)
+    pushes = [case for case in rods if case.endswith("off")][:1]
+    tumblers = [case for case in bodies if case[0] in "46"]
+    finals = list(AXIS) if bodies else []
+    panels = [*(lambda ax, figure=figure: _rod(ax, result, pushes[0], figure) for figure in AXIS if pushes)]
+    panels += [lambda ax: _kept(ax, result, rods)] if rods else []
+    panels += [lambda ax: _tumbled(ax, result, tumblers)] if tumblers else []
+
+    count = len(finals) + bool(panels) + 2 * len(courses) + len(pushes) + 2 * len(groups)
     title = "seven tests: motions of one rigid body, held against their exact course"
-    fig, axes = style.figure(title, count, height=3.2)
+    fig, axes = style.figure(title, count, height=2.8)
     rows = iter(axes[:, 0])
-    for figure, spread in (
-        ("position_error_m", "position_error_std_m"),
-        ("rotation_error_deg", "rotation_error_std_deg"),
-    ):
-        _final(next(rows), result, tests, figure, spread, settings)
+    for figure in finals:
+        _final(next(rows), result, bodies, figure, settings)
+    if panels:
+        for ax, fill in zip(style.split(next(rows), len(panels)), panels, strict=True):
+            fill(ax)
     for chosen in courses:
-        for ax, case in zip(style.split(next(rows), ACROSS), [*chosen, *[""] * (ACROSS - len(chosen))], strict=True):
-            _course(ax, result, case)
+        for figure in AXIS:
+            row = style.split(next(rows), ACROSS)
+            for ax, case in zip(row, [*chosen, *[""] * (ACROSS - len(chosen))], strict=True):
+                _course(ax, result, case, figure)
     for case in pushes:
         _push(style.split(next(rows), 2), result, case)
     for chosen in groups:
         for figure in AXIS:
-            panels = style.split(next(rows), max(len(chosen), 2))
-            _maps(fig, panels, result, chosen, sweeps, figure)
+            _maps(fig, style.split(next(rows), max(len(chosen), 2)), result, chosen, sweeps, figure)
     style.legend(fig, fig.axes)
     return fig
 
@@ -52,37 +63,89 @@ def _rows(items: Sequence[str]) -> list[Sequence[str]]:
     return [items[start : start + ACROSS] for start in range(0, len(items), ACROSS)]
 
 
-def _final(ax: Any, result: Result, cases: Sequence[str], figure: str, spread: str, settings: "Settings") -> None:
-    """Bars of the final errors of all tests."""
+def _of(result: Result, cases: Sequence[str], *figures: str) -> dict[str, list[float]]:
+    """Figures of every contender that ran one of the cases: all of a case, then those of the next."""
     entrants = [c for c in result.contenders if any(result.has(c, case) for case in cases)]
-    values = {c: [result.figure(c, case, figure) for case in cases] for c in entrants}
-    errors = {c: [result.figure(c, case, spread) for case in cases] for c in entrants}
-    style.bars(ax, result, cases, values, errors=errors, log=True)
+    return {c: [result.figure(c, case, figure) for case in cases for figure in figures] for c in entrants}
+
+
+def _spread(figure: str) -> str:
+    """The name of a figure's standard deviation over runs."""
+    return figure.replace("error", "error_std")
+
+
+def _final(ax: Any, result: Result, cases: Sequence[str], figure: str, settings: "Settings") -> None:
+    """Bars of the final errors of tests 1 to 6."""
+    errors = _of(result, cases, _spread(figure))
+    style.bars(ax, result, cases, _of(result, cases, figure), errors=errors, log=True)
     ax.minorticks_off()
-    runs = f"mean of {settings.runs} runs, whiskers one standard deviation" if settings.runs > 1 else "one run"
-    what = AXIS[figure].partition(" [")[0]
-    style.label(ax, f"{what} after {settings.duration:g} s; test 7 before the rod slips off; {runs}", "", AXIS[figure])
+    runs = (
+        f"mean of {settings.runs} runs (one without noise), whiskers one standard deviation"
+        if settings.runs > 1
+        else "one run"
+    )
+    limit = "" if figure == "position_error_m" else " (180 deg at most, but for torques)"
+    style.label(ax, f"{_name(figure)} after {settings.duration:g} s{limit}; {runs}", "", AXIS[figure])
 
 
-def _course(ax: Any, result: Result, case: str) -> None:
-    """The error of one test in time; of the orientation where a torque acts."""
+def _name(figure: str) -> str:
+    return AXIS[figure].partition(" [")[0]
+
+
+def _rod(ax: Any, result: Result, case: str, figure: str) -> None:
+    """Bars of the errors of a box pushed off its middle, against both references; ways in mm, for they are short."""
+    unit, scale = ("mm", 1e3) if figure == "position_error_m" else ("deg", 1.0)
+    values, errors = (
+        {c: [scale * v for v in found] for c, found in _of(result, [case], *names).items()}
+        for names in ([begin + figure for begin in REFERENCES], [begin + _spread(figure) for begin in REFERENCES])
+    )
+    style.bars(ax, result, list(EXACT.values()), values, errors=errors, log=True)
+    ax.minorticks_off()
+    style.label(ax, f"{case}: first half (×: lost)", "", f"rms {_name(figure)} [{unit}]")
+
+
+def _kept(ax: Any, result: Result, cases: Sequence[str]) -> None:
+    """Bars of how long the rod keeps the box, with the exact answers."""
+    style.bars(ax, result, cases, _of(result, cases, "lost_s"))
+    for place, case in enumerate(cases):
+        for begin, look in REFERENCES.items():
+            for contender in result.ran(case)[:1]:
+                exact = result.figure(contender, case, f"{begin}reference_lost_s")
+                style.reference(ax, [place - 0.45, place + 0.45], [exact, exact], EXACT[begin])
+                ax.lines[-1].set(linestyle=look, zorder=2.5)
+    for text in ax.texts:
+        text.set_bbox({"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5})
+    style.label(ax, "7: when the rod loses the box", "", "time [s]")
+
+
+def _tumbled(ax: Any, result: Result, cases: Sequence[str]) -> None:
+    """Bars of how many runs tumbled."""
+    style.bars(ax, result, cases, _of(result, cases, "tumbled"))
+    ax.set_ylim(0.0, 118.0)
+    style.label(ax, "4, 6: tumbled (tilt over 45 deg)", "", "share of runs [%]")
+
+
+def _course(ax: Any, result: Result, case: str, name: str) -> None:
+    """An error of one test in time; dotted without noise, or of a rod off the middle against the other reference."""
     if not case:
         ax.set_axis_off()
         return
-    name = "rotation_error_deg" if "torque" in case else "position_error_m"
     highest, dotted = LOWEST[name], ""
     for contender in result.ran(case):
         time, error = (result.series(contender, case, what) for what in ("time", name))
         style.line(ax, result, contender, time[1:], np.maximum(error[1:], LOWEST[name]))
         highest = max([highest, *error[np.isfinite(error)]])
-        calm = result.series(contender, case + CALM, name)
-        if calm.size:
-            style.line(ax, result, contender, time[1:], np.maximum(calm[1:], LOWEST[name]), ls=":", label=None)
+        other = result.series(contender, case + CALM, name)
+        if other.size:
             dotted = "no noise"
-        until = result.figure(contender, case, "scored_at_s")
-        if np.isfinite(until) and until < time[-1]:
-            ax.axvline(until, color=style.REFERENCE, ls=":", lw=1.0)
-            dotted = "scored here"
+        elif case.startswith("7") and case.endswith("off"):
+            other, dotted = result.series(contender, case, f"corner_{name}"), "on corners"
+        if other.size:
+            style.line(ax, result, contender, time[1:], np.maximum(other[1:], LOWEST[name]), ls=":", label=None)
+            highest = max([highest, *other[np.isfinite(other)]])
+    for contender in result.ran(case)[:1] if dotted == "on corners" else ():
+        since, until = (result.figure(contender, case, f"scored_{end}_s") for end in ("from", "until"))
+        ax.axvspan(since, until, color=style.FAINT, alpha=0.35, lw=0.0, label="first half of the push, scored")
     ax.set_yscale("log")
     ax.set_ylim(LOWEST[name], 3.0 * highest)
     ax.minorticks_off()
@@ -98,12 +161,12 @@ def _push(panels: Sequence[Any], result: Result, case: str) -> None:
         style.line(turn, result, contender, time, yaw)
     for contender in result.ran(case)[:1]:
         time = result.series(contender, case, "time")
-        for name, what in (("even", "exact, even pressure"), ("corner", "exact, on the corners")):
-            x, y, yaw = (result.series(contender, case, f"{name}_{part}") for part in ("x", "y", "deg"))
-            style.reference(above, x, y, what)
-            style.reference(turn, time, yaw, what)
+        for begin, look in REFERENCES.items():
+            x, y, yaw = (result.series(contender, case, f"{begin or 'even_'}{part}") for part in ("x", "y", "deg"))
+            style.reference(above, x, y, EXACT[begin])
+            style.reference(turn, time, yaw, EXACT[begin])
             for ax in (above, turn):
-                ax.lines[-1].set_linestyle("--" if name == "even" else ":")
+                ax.lines[-1].set_linestyle(look)
     style.label(above, f"{case}: way of the box's middle, from above", "x [m]", "y [m]")
     style.label(turn, f"{case}: yaw of the box", "time [s]", "yaw [deg]")
 
@@ -129,8 +192,7 @@ def _maps(fig: Any, panels: Sequence[Any], result: Result, entrants: Sequence[st
         ax.set_xticks(range(len(forces)), [f"{force:g}" for force in forces])
         ax.set_yticks(range(len(there)), [case.rpartition(" ")[2] for case in there])
         ax.grid(False)
-        what = "position" if figure == "position_error_m" else "orientation"
-        style.label(ax, f"{style.short(contender)}: {what}", "force [N]", "friction")
+        style.label(ax, f"{style.short(contender)}: {_name(figure)}", "force [N]", "friction")
     for ax in panels[len(entrants) :]:
         ax.set_axis_off()
     if drawn is not None:

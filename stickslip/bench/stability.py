@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip.bench import style
+from stickslip.bench import series, style
 from stickslip.bench.experiment import (
     GRAVITY,
     SAMPLES,
     Experiment,
     Outcome,
+    Reported,
     Score,
     Trial,
     problems,
@@ -38,8 +39,6 @@ from stickslip.bench.result import Result
 from stickslip.physics.base import Physics
 from stickslip.scenes.sliding_cube import GAP, HALF
 
-LATE = 0.25
-"""Share of the run, at its end, over which speed and height at rest are taken."""
 SMALL = 0.01
 """Share of the start speed: a run is stable if its speed never grows by more, and rests if no more is left."""
 
@@ -80,15 +79,6 @@ def rise(values: NDArray[np.float64], floor: float = -math.inf) -> float:
     return float(np.max(values - np.maximum(np.minimum.accumulate(values), floor)))
 
 
-def _label(timestep: float) -> str:
-    return f"dt {1e3 * timestep:g} ms"
-
-
-def _usual(timesteps: Sequence[float]) -> float:
-    """The step length nearest to MuJoCo's default."""
-    return min(timesteps, key=lambda dt: abs(dt - 0.002))
-
-
 class Stability(Experiment[Settings]):
     name = "stability"
     summary = "a cube thrown over a plane must slide to rest: spurious growth of speed, hops, stopping distance"
@@ -98,23 +88,24 @@ class Stability(Experiment[Settings]):
     extra = Penetration.extra
 
     def cases(self, settings: Settings) -> Mapping[str, float]:
-        return {_label(timestep): timestep for timestep in settings.timesteps}
+        return {series.tick(timestep): timestep for timestep in settings.timesteps}
 
     def measure(self, case: float, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:
         sim = trial.simulation(f"sliding-cube:mu={settings.mu!r}", physics, timestep=case)
         sim.qpos = [[0.0, 0.0, HALF + settings.drop, 1.0, 0.0, 0.0, 0.0]]
         sim.qvel = [[settings.speed, 0.0, 0.0, settings.spin, settings.spin, settings.spin]]
-        steps = max(1, round(settings.duration / case))
+        steps = round(settings.duration / case)
         track = trial.record(sim, steps, state_of, samples=steps)
         time, position, velocity = track["time"], track["qpos"][:, 0, :3], track["qvel"][:, 0, :2]
         speed, height = np.hypot(velocity[:, 0], velocity[:, 1]), position[:, 2] - HALF
-        late = time >= (1.0 - LATE) * time[-1] - 1e-9
+        late = series.late(time)
+        missed = position[-1, :2] - [distance(settings), 0.0]
         growth = rise(speed)
         hop, end_speed = rise(height, 0.0), speed[late].mean()
         thrown = hop > HALF or height.min() < -HALF  # off the plane, or through it
         figures = {
             "distance_mm": 1e3 * position[-1, 0],
-            "distance_error_mm": 1e3 * (position[-1, 0] - distance(settings)),
+            "distance_error_mm": 1e3 * math.copysign(np.hypot(*missed), missed[0]),
             "sideways_mm": 1e3 * position[-1, 1],
             "growth_mm_per_s": 1e3 * growth,
             "end_speed_mm_per_s": 1e3 * end_speed,
@@ -126,11 +117,11 @@ class Stability(Experiment[Settings]):
         if not np.isfinite(np.hstack([track["qpos"][:, 0], track["qvel"][:, 0]])).all():
             figures = dict.fromkeys(figures, math.nan)
         thin = slice(None, None, max(1, len(time) // SAMPLES))
-        series = {"time": time, "speed": speed, "height_mm": 1e3 * height}
-        return Outcome(figures, {name: values[thin] for name, values in series.items()}, problems(sim))
+        shown = {"time": time, "speed": speed, "height_mm": 1e3 * height}
+        return Outcome(figures, {name: values[thin] for name, values in shown.items()}, problems(sim))
 
     def scores(self, settings: Settings) -> Sequence[Score]:
-        usual, longest = _label(_usual(settings.timesteps)), _label(max(settings.timesteps))
+        usual, longest = series.tick(series.usual(settings.timesteps)), series.tick(max(settings.timesteps))
         distances = [
             Score(f"error of a thrown cube's distance, {case}", case, "distance_error_mm", "mm")
             for case in dict.fromkeys((usual, longest))
@@ -140,13 +131,34 @@ class Stability(Experiment[Settings]):
             Score(f"hop of a cube that must slide, {longest}", longest, "hop_mm", "mm"),
         ]
 
+    def reported(self, result: Result) -> Sequence[Reported]:
+        settings = self.make_settings(result.settings)
+        if settings != Settings():
+            return ()  # another throw than the paper's, or other steps
+        sweep = [label for label in result.contenders if label.partition(":")[0] == "comfree"]
+        usual, longest = series.tick(series.USUAL), series.tick(0.02)
+        rows = []
+        for label in sweep:
+            if result.has(label, longest):
+                names = ("stable", "hop_mm", "end_speed_mm_per_s")
+                stable, hop, left = (result.figure(label, longest, name) for name in names)
+                moving = f"hop of {style.number(hop)} mm, {style.number(left)} mm/s left after {settings.duration:g} s"
+                measured = "diverges" if np.isnan(stable) else f"{'stable' if stable else 'not stable'}: {moving}"
+                rows.append(Reported(f"{style.short(label)} at {longest}", "remains stable", measured))
+        growth = [result.figure(label, usual, "growth_mm_per_s") for label in sweep if result.has(label, usual)]
+        if growth:
+            grown = f"grows by {style.number(round(float(np.max(growth)), 3))} mm/s at most"
+            quantity = f"horizontal speed at {usual}, over {len(growth)} settings of stiffness and damping"
+            rows.append(Reported(quantity, "monotone decay, no spurious growth", grown))
+        return rows
+
     def draw(self, result: Result) -> Any:
         settings = self.make_settings(result.settings)
         fig, axes = style.figure("stability: a cube thrown over a plane", 3, 3, width=16.0, height=3.2)
         moments = np.linspace(0.0, settings.duration, 400)
         fall = 1e3 * np.maximum(settings.drop - 0.5 * GRAVITY * moments**2, 0.0)
-        shown = sorted({_usual(settings.timesteps), *sorted(settings.timesteps)[-2:]})
-        for row, case in zip(axes, map(_label, shown), strict=False):
+        shown = sorted({series.usual(settings.timesteps), *sorted(settings.timesteps)[-2:]})
+        for row, case in zip(axes, map(series.tick, shown), strict=False):
             for contender in result.ran(case):
                 time = result.series(contender, case, "time")
                 style.line(row[0], result, contender, time, result.series(contender, case, "speed"))
@@ -168,7 +180,7 @@ class Stability(Experiment[Settings]):
         ticks = [1e3 * dt for dt in timesteps]
         for ax, (figure, (title, unit)) in zip(axes[:, 2], figures.items(), strict=True):
             for contender in result.contenders:
-                values = [abs(result.figure(contender, _label(dt), figure)) for dt in timesteps]
+                values = [abs(result.figure(contender, series.tick(dt), figure)) for dt in timesteps]
                 style.line(ax, result, contender, ticks, values, marker="o", markersize=4)
             style.label(ax, title, "length of a step [ms]", unit)
             ax.set_xscale("log")

@@ -6,6 +6,9 @@ stiffer with less friction, its elliptic one does not, so that the two differ he
 
 Collision detection shows up too. MuJoCo Warp's loses a pair of cubes now and then, for a step or a few, and the tower
 gets a kick: that is the largest speed. The speed that is left is the median, which only lasting jitter moves.
+
+The height lost is the root mean square over the end of the run: of a tower at rest that is what it has lost, and a
+tower that swings about its height cannot hide it. A tower that fell has no other figure.
 """
 
 import dataclasses
@@ -16,15 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip.bench import motion, style
+from stickslip.bench import motion, series, style
 from stickslip.bench.experiment import Experiment, Outcome, Score, Trial, problems, setting, state_of
 from stickslip.bench.result import Result
 from stickslip.physics.base import Physics
 
-LATE = 0.25
-"""Share of the run, at its end, in which a tower must have come to rest; height and speed are taken over it."""
 TILTED = 30.0
 """Tilt from which a cube counts as fallen [deg]."""
+TOLD = 4
+"""Decimals of tilt [deg] and drift [mm]: single precision tells no more."""
 HEAVY = 3
 """Cubes of the tower with the heavy one on top."""
 
@@ -62,11 +65,11 @@ def fell(pos: NDArray[np.float64], quat: NDArray[np.float64], half: float) -> fl
 
 
 def _tower(n: int, timestep: float) -> str:
-    return f"{n} cubes, dt {1e3 * timestep:g} ms"
+    return f"{n} cubes, {series.tick(timestep)}"
 
 
 def _heavy(settings: Settings, timestep: float) -> str:
-    return f"{settings.heavy:g} kg on two of {settings.mass:g} kg, dt {1e3 * timestep:g} ms"
+    return f"{settings.heavy:g} kg on two of {settings.mass:g} kg, {series.tick(timestep)}"
 
 
 class Stack(Experiment[Settings]):
@@ -91,73 +94,66 @@ class Stack(Experiment[Settings]):
         pose = track["qpos"].reshape(len(time), case.n, 7)
         speed = np.linalg.norm(track["qvel"].reshape(len(time), case.n, 6)[..., :3], axis=-1).max(axis=1)
         lost = 1e3 * ((2 * case.n - 1) * settings.half - pose[:, -1, 2])
-        late = time >= (1.0 - LATE) * time[-1] - 1e-9
+        late = series.late(time)
+        home = np.array([[0.0, 0.0, (2 * index + 1) * settings.half] for index in range(case.n)])
+        aside = np.linalg.norm((pose[late, :, :3] - home)[..., :2], axis=-1)
         figures = {
-            "height_lost_mm": lost[late].mean(),
-            "tilt_deg": math.degrees(motion.tilt_of(pose[-1, :, 3:]).max()),
-            "drift_mm": 1e3 * math.hypot(*pose[-1, -1, :2]),
+            "height_lost_mm": math.copysign(math.sqrt(np.mean(lost[late] ** 2)), lost[late].mean()),
+            "tilt_deg": round(math.degrees(motion.tilt_of(pose[late, :, 3:]).max()), TOLD),
+            "drift_mm": round(1e3 * float(aside.max()), TOLD),
             "late_speed_mm_per_s": 1e3 * np.median(speed[late]),
             "largest_late_speed_mm_per_s": 1e3 * speed[late].max(),
-            "fell": fell(pose[-1, :, :3], pose[-1, :, 3:], settings.half),
         }
-        return Outcome(figures, {"time": time, "height_lost_mm": lost, "speed_mm_per_s": 1e3 * speed}, problems(sim))
+        down = fell(pose[-1, :, :3], pose[-1, :, 3:], settings.half)
+        if down != 0.0:
+            figures = dict.fromkeys(figures, math.nan)
+        shown = {"time": time, "height_lost_mm": lost, "speed_mm_per_s": 1e3 * speed}
+        return Outcome({**figures, "fell": down}, shown, problems(sim))
 
     def scores(self, settings: Settings) -> Sequence[Score]:
         tallest, steps = max(settings.towers), settings.timesteps
-        middle = _middle(steps)
+        usual = series.usual(steps)
+
+        def row(what: str, figure: str, unit: str, dt: float) -> Score:
+            title = f"{what} a tower of {tallest}, {series.tick(dt)}"
+            return Score(title, _tower(tallest, dt), figure, unit, absent="fell")
+
+        heavy, ends = _heavy(settings, usual), dict.fromkeys((usual, max(steps)))
         return [
-            *(
-                Score(
-                    f"height lost by a tower of {tallest}, dt {1e3 * dt:g} ms",
-                    _tower(tallest, dt),
-                    "height_lost_mm",
-                    "mm",
-                )
-                for dt in steps
-            ),
-            Score(f"height lost by {_heavy(settings, middle)}", _heavy(settings, middle), "height_lost_mm", "mm"),
-            Score(
-                f"speed left in a tower of {tallest}, dt {1e3 * max(steps):g} ms",
-                _tower(tallest, max(steps)),
-                "late_speed_mm_per_s",
-                "mm/s",
-            ),
+            *(row("height lost by", "height_lost_mm", "mm", dt) for dt in steps),
+            Score(f"height lost by {heavy}", heavy, "height_lost_mm", "mm", absent="fell"),
+            *(row("tilt of", "tilt_deg", "deg", dt) for dt in ends),
+            row("drift of", "drift_mm", "mm", usual),
+            *(row("speed left in", "late_speed_mm_per_s", "mm/s", dt) for dt in ends),
         ]
 
     def draw(self, result: Result) -> Any:
         settings = self.make_settings(result.settings)
         steps, tallest = settings.timesteps, max(settings.towers)
-        middle = _middle(steps)
-        fig, axes = style.figure("stack: towers of cubes that have only to stand", 3, 2)
-        for ax, case in ((axes[0, 0], _tower(tallest, middle)), (axes[1, 0], _heavy(settings, middle))):
+        usual = series.usual(steps)
+        fig, axes = style.figure("stack: towers of cubes that have only to stand (× fell)", 4, 2)
+        for ax, case in ((axes[0, 0], _tower(tallest, usual)), (axes[1, 0], _heavy(settings, usual))):
             for contender in result.ran(case):
                 time = result.series(contender, case, "time")
                 style.line(ax, result, contender, time, result.series(contender, case, "height_lost_mm"))
             style.reference(ax, [0.0, settings.duration], [0.0, 0.0])
             ax.set_yscale("symlog", linthresh=1.0)
             style.label(ax, case, "time [s]", "height lost [mm]")
-
-        def bars(ax: Any, cases: list[str], ticks: list[str], figure: str, title: str, unit: str) -> None:
-            entrants = [c for c in result.contenders if any(result.has(c, case) for case in cases)]
-            values = {c: [result.figure(c, case, figure) for case in cases] for c in entrants}
-            style.bars(ax, result, cases, values, log=True, ticks=ticks)
+        ticks = [series.tick(dt) for dt in steps]
+        towers, heavy = [_tower(tallest, dt) for dt in steps], [_heavy(settings, dt) for dt in steps]
+        sizes, names = [_tower(n, usual) for n in settings.towers], [f"{n} cubes" for n in settings.towers]
+        lost, end = "height lost [mm]", f"in the last {settings.duration * series.LATE:g} s"
+        whole = f"{tallest} cubes: "
+        panels = (
+            (axes[0, 1], towers, ticks, "height_lost_mm", f"{whole}height lost, magnitude", lost),
+            (axes[1, 1], heavy, ticks, "height_lost_mm", f"{heavy[0].split(',')[0]}: height lost, magnitude", lost),
+            (axes[2, 0], sizes, names, "height_lost_mm", f"every tower, {series.tick(usual)}: height lost", lost),
+            (axes[2, 1], towers, ticks, "late_speed_mm_per_s", f"{whole}speed of the fastest {end}", "speed [mm/s]"),
+            (axes[3, 0], towers, ticks, "tilt_deg", f"{whole}largest tilt {end}", "tilt [deg]"),
+            (axes[3, 1], towers, ticks, "drift_mm", f"{whole}farthest sideways {end}", "drift [mm]"),
+        )
+        for ax, cases, marks, figure, title, unit in panels:
+            series.bars(ax, result, cases, figure, marks, log=figure not in ("tilt_deg", "drift_mm"))  # often 0
             style.label(ax, title, "", unit)
-
-        ticks = [f"dt {1e3 * dt:g} ms" for dt in steps]
-        towers = [_tower(tallest, dt) for dt in steps]
-        lost = "height lost [mm]"
-        bars(axes[0, 1], towers, ticks, "height_lost_mm", f"{tallest} cubes: height lost, magnitude", lost)
-        heavy = [_heavy(settings, dt) for dt in steps]
-        bars(axes[1, 1], heavy, ticks, "height_lost_mm", f"{heavy[0].split(',')[0]}: height lost, magnitude", lost)
-        sizes = [_tower(n, middle) for n in settings.towers]
-        names = [f"{n} cubes" for n in settings.towers]
-        bars(axes[2, 0], sizes, names, "height_lost_mm", f"every tower, dt {1e3 * middle:g} ms: height lost", lost)
-        title = f"{tallest} cubes: speed of the fastest in the last {settings.duration * LATE:g} s, median"
-        bars(axes[2, 1], towers, ticks, "late_speed_mm_per_s", title, "speed [mm/s]")
         style.legend(fig, axes)
         return fig
-
-
-def _middle(steps: Sequence[float]) -> float:
-    """The step length that is drawn over time: the second, if there is one."""
-    return steps[min(1, len(steps) - 1)]

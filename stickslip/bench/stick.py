@@ -3,22 +3,25 @@
 On the gentle slope tan(angle) < mu, so any motion is creep. On the steep one the box slides
 g (sin(angle) - mu cos(angle)) t^2 / 2, which is short because the two terms nearly cancel: one percent of error in
 friction is a seventh of the distance.
+
+Motion counts in whatever direction it goes. Creep is the speed at the end; the way of a box that must stick is the
+farthest any of its corners ever gets from where it was, so that slipping early, turning and coming back are seen too,
+and how far it sinks into the slope; the error of a slide is the distance to where the box should be.
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from stickslip.bench import style
+from stickslip.bench import motion, series, style
 from stickslip.bench.experiment import GRAVITY, Experiment, Outcome, Score, Trial, problems, setting, state_of
 from stickslip.bench.result import Result
 from stickslip.physics.base import Physics
-
-LATE = 0.25
-"""Share of the run, at its end, over which the speed of the creep is taken."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,13 +46,25 @@ def slide(angle: float, mu: float, time: Any) -> Any:
     return 0.5 * max(0.0, GRAVITY * (math.sin(angle) - mu * math.cos(angle))) * time**2
 
 
+def farthest(pose: NDArray[np.float64], half: float) -> float:
+    """The farthest that any corner of a box ever gets from where it was at first [m].
+
+    Args:
+        pose: its position and orientation in time, (n, 7)
+        half: half of its side
+    """
+    corners = half * np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+    places = pose[:, None, :3] + motion.rotate(pose[:, None, 3:], np.broadcast_to(corners, (len(pose), 8, 3)))
+    return float(np.linalg.norm(places - places[0], axis=-1).max())
+
+
 def _label(kind: str, timestep: float) -> str:
-    return f"{kind}, dt {1e3 * timestep:g} ms"
+    return f"{kind}, {series.tick(timestep)}"
 
 
 class Stick(Experiment[Settings]):
     name = "stick"
-    summary = "a box on a slope that must hold it (creep), and on one where it must slide (error of the way)"
+    summary = "a box on a slope that must hold it (creep, way), and on one where it must slide (error of the way)"
     source = "stickslip"
     settings = Settings
     quick = {"duration": 0.1, "timesteps": (0.002,)}
@@ -63,49 +78,62 @@ class Stick(Experiment[Settings]):
         scene = f"box-on-slope:{given},overlap=0"  # a start inside the slope would push the box off it
         sim = trial.simulation(scene, physics, timestep=case.timestep)
         track = trial.record(sim, round(settings.duration / case.timestep), state_of)
+        time, pose = track["time"], track["qpos"][:, 0]
+        moved = pose[:, :3] - pose[0, :3]
         downhill = np.array([math.cos(case.angle), 0.0, -math.sin(case.angle)])
-        way = (track["qpos"][:, 0, :3] - track["qpos"][0, 0, :3]) @ downhill
-        time = track["time"]
-        late = time >= (1.0 - LATE) * time[-1] - 1e-9
+        way = moved @ downhill
         expected = slide(case.angle, settings.mu, time[-1])
+        error = float(np.linalg.norm(moved[-1] - expected * downhill))
+        late = series.late(time)
         figures = {
             "moved_mm": 1e3 * way[-1],
+            "sideways_mm": 1e3 * moved[-1, 1],
+            "farthest_mm": 1e3 * farthest(pose, settings.half),
             "expected_mm": 1e3 * expected,
-            "error_mm": 1e3 * (way[-1] - expected),
-            "late_speed_mm_per_s": 1e3 * (way[-1] - way[late][0]) / (time[-1] - time[late][0]),
+            "error_mm": 1e3 * math.copysign(error, way[-1] - expected),
+            "late_speed_mm_per_s": 1e3 * np.linalg.norm(moved[-1] - moved[late][0]) / (time[-1] - time[late][0]),
         }
         return Outcome(figures, {"time": time, "moved_mm": 1e3 * way}, problems(sim))
 
     def scores(self, settings: Settings) -> Sequence[Score]:
         def rows(kind: str, figure: str, title: str, unit: str) -> list[Score]:
-            return [Score(f"{title}, dt {1e3 * dt:g} ms", _label(kind, dt), figure, unit) for dt in settings.timesteps]
+            return [Score(f"{title}, {series.tick(dt)}", _label(kind, dt), figure, unit) for dt in settings.timesteps]
 
+        usual = series.usual(settings.timesteps)
+        way = f"way of a box that must stick, in {settings.duration:g} s, {series.tick(usual)}"
         return [
             *rows("stick", "late_speed_mm_per_s", "creep of a box that must stick", "mm/s"),
+            Score(way, _label("stick", usual), "farthest_mm", "mm"),
             *rows("slide", "error_mm", f"error of a slide in {settings.duration:g} s", "mm"),
         ]
 
     def draw(self, result: Result) -> Any:
         settings = self.make_settings(result.settings)
         steps = settings.timesteps
-        fig, axes = style.figure("stick: a box on a slope", 2, 2)
-        for row, (kind, angle) in enumerate((("stick", settings.sticking), ("slide", settings.sliding))):
-            middle = _label(kind, steps[min(1, len(steps) - 1)])
-            left, right = axes[row]
+        ticks = [series.tick(dt) for dt in steps]
+        fig, axes = style.figure("stick: a box on a slope", 2, 1, width=15.0)
+        axes = [style.split(axes[0, 0], 3), style.split(axes[1, 0], 2)]
+        shown = {
+            "stick": (
+                ("late_speed_mm_per_s", "creep at the end", "creep [mm/s]"),
+                ("farthest_mm", "farthest a corner gets from its start", "way [mm]"),
+            ),
+            "slide": (("error_mm", "distance from where it should be", "error [mm]"),),
+        }
+        for row, (kind, panels) in zip(axes, shown.items(), strict=True):
+            angle = settings.sticking if kind == "stick" else settings.sliding
+            middle = _label(kind, series.usual(steps))
             for contender in result.ran(middle):
                 time = result.series(contender, middle, "time")
-                style.line(left, result, contender, time, result.series(contender, middle, "moved_mm"))
+                style.line(row[0], result, contender, time, result.series(contender, middle, "moved_mm"))
             moments = np.linspace(0.0, settings.duration, 100)
-            style.reference(left, moments, 1e3 * slide(angle, settings.mu, moments))
-            what = "must stick" if kind == "stick" else "must slide"
-            style.label(left, f"slope {angle:.3g} rad, {what}; {middle.split(', ')[1]}", "time [s]", "moved [mm]")
+            style.reference(row[0], moments, 1e3 * slide(angle, settings.mu, moments))
+            title = f"slope {angle:.3g} rad, must {kind}; {series.tick(series.usual(steps))}"
+            style.label(row[0], title, "time [s]", "moved downhill [mm]")
             if kind == "stick":
-                left.set_yscale("symlog", linthresh=0.1)
-            figure, title = ("late_speed_mm_per_s", "creep [mm/s]") if kind == "stick" else ("error_mm", "error [mm]")
-            cases = [_label(kind, dt) for dt in steps]
-            entrants = [c for c in result.contenders if any(result.has(c, case) for case in cases)]
-            values = {c: [result.figure(c, case, figure) for case in cases] for c in entrants}
-            style.bars(right, result, cases, values, log=True, ticks=[f"dt {1e3 * dt:g} ms" for dt in steps])
-            style.label(right, f"{title.split(' [')[0]} at every step length, magnitude", "", title)
-        style.legend(fig, axes)
+                row[0].set_yscale("symlog", linthresh=0.1)
+            for ax, (figure, title, unit) in zip(row[1:], panels, strict=True):
+                series.bars(ax, result, [_label(kind, dt) for dt in steps], figure, ticks)
+                style.label(ax, f"must {kind}: {title}", "", unit)
+        style.legend(fig, sum(axes, []))
         return fig

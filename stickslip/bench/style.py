@@ -101,8 +101,8 @@ def colour(contender: str, among: Sequence[str] = ()) -> str:
         return base
     red, green, blue = (int(base[i : i + 2], 16) / 255 for i in (1, 3, 5))
     hue, light, saturation = colorsys.rgb_to_hls(red, green, blue)
-    place = (variants.index(contender) + 1) / (len(variants) + 1)
-    shade = colorsys.hls_to_rgb(hue, 0.25 + 0.6 * place, saturation * 0.85)
+    place = variants.index(contender) / max(len(variants) - 1, 1)  # the first is darker than the physics itself
+    shade = colorsys.hls_to_rgb(hue, 0.28 + 0.5 * place, saturation * 0.85)
     return "#" + "".join(f"{round(255 * c):02x}" for c in shade)
 
 

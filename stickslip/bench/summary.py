@@ -22,11 +22,13 @@ class Cell:
 
     Attributes:
         text: what is printed
+        value: whether that is a number
         best: whether nothing in its row is better
         note: why there is no value, or what makes it doubtful; "" if all is well
     """
 
     text: str
+    value: bool = False
     best: bool = False
     note: str = ""
 
@@ -45,11 +47,13 @@ class Folder:
     """The results of one folder, which is one machine.
 
     Attributes:
+        path: of the folder
         name: of the folder
         results: each with its experiment, in the order of the experiments
         skipped: why a file is not among them, one sentence each
     """
 
+    path: pathlib.Path
     name: str
     results: list[tuple[Experiment[Any], Result]]
     skipped: list[str]
@@ -69,17 +73,34 @@ def read(directory: pathlib.Path, experiments: Mapping[str, Experiment[Any]]) ->
             except InputError as error:
                 skipped.append(str(error))
                 continue
-            if result.experiment in experiments:
-                found[result.experiment] = result
+            trouble = _trouble(result, experiments)
+            if trouble:
+                skipped.append(f"{path.name}: {trouble}")
             else:
-                skipped.append(f"{path.name}: there is no experiment {result.experiment!r}")
+                found[result.experiment] = result
         if found or skipped:
             ordered = [(experiments[name], found[name]) for name in experiments if name in found]
-            folders.append(Folder(place.name, ordered, skipped))
+            folders.append(Folder(place, place.resolve().name, ordered, skipped))
     if not any(folder.results for folder in folders):
         reasons = "; ".join(reason for folder in folders for reason in folder.skipped)
         raise InputError(f"{directory} holds no results of `stickslip bench run`{': ' if reasons else ''}{reasons}")
     return folders
+
+
+def _trouble(result: Result, experiments: Mapping[str, Experiment[Any]]) -> str:
+    """Why a result cannot be shown, or ""."""
+    if result.experiment not in experiments:
+        return f"there is no experiment {result.experiment!r}"
+    experiment = experiments[result.experiment]
+    names = {field.name for field in dataclasses.fields(experiment.settings)}
+    if names != result.settings.keys():
+        differ = ", ".join(sorted(names ^ result.settings.keys()))
+        return f"its settings are those of another version ({differ}); run the experiment again"
+    try:
+        experiment.cases(experiment.make_settings(result.settings))
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def columns(results: Sequence[Result]) -> list[str]:
@@ -87,7 +108,7 @@ def columns(results: Sequence[Result]) -> list[str]:
     present = dict.fromkeys(label for result in results for label in result.contenders)
     ordered = [name for name in contenders.names() if name in present]
     others = [c for c in present if c not in ordered and ":" not in c and c != qp.QpModel.name]
-    return ordered + others
+    return ordered + others or list(present)
 
 
 def rows(experiment: Experiment[Any], result: Result, labels: Sequence[str]) -> list[Row]:
@@ -95,7 +116,10 @@ def rows(experiment: Experiment[Any], result: Result, labels: Sequence[str]) -> 
     table = []
     for score in experiment.scores(experiment.make_settings(result.settings)):
         values = {label: result.figure(label, score.case, score.figure) for label in labels}
-        best = _best(list(values.values()), score)
+        sound = [
+            v for label, v in values.items() if result.has(label, score.case) and not _doubts(result, label, score)
+        ]
+        best = _best(sound, score)
         cells = {label: _cell(result, label, score, value, best) for label, value in values.items()}
         table.append(Row(experiment.name, score, cells))
     return table
@@ -123,10 +147,15 @@ def _cell(result: Result, label: str, score: Score, value: float, best: float | 
         return Cell("–", note="was not run")
     if "unsupported" in outcome:
         return Cell("cannot", note=outcome["unsupported"])
-    note = "; ".join(result.problems(label, score.case))
+    note = _doubts(result, label, score)
     if not np.isfinite(value):
-        return Cell("no value" if note else score.absent, note=note or "there is no such figure for this run")
-    return Cell(style.number(value), best is not None and _printed(_magnitude(value, score)) == best, note)
+        return Cell("no value" if note else score.absent, note=note)
+    first = not note and best is not None and _printed(_magnitude(value, score)) == best
+    return Cell(style.number(value), True, first, note)
+
+
+def _doubts(result: Result, label: str, score: Score) -> str:
+    return "; ".join(result.problems(label, score.case))
 
 
 def notes(result: Result) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip.bench import contenders, style, timing
+from stickslip.bench import contenders, series, style, timing
 from stickslip.bench.experiment import Experiment, Outcome, Reported, Score, Trial, problems, setting
 from stickslip.bench.result import Result
 from stickslip.physics.base import Physics
@@ -37,7 +37,7 @@ class Settings:
     commands: tuple[float, ...] = setting(
         (0.5, 0.1, 0.0), "farthest a joint target is from that of the grasp [rad]; 0: at rest", low=0.0, high=3.0
     )
-    steps: int = setting(1500, "steps that are timed", low=1, high=1_000_000)
+    steps: int = setting(1500, "steps that are timed", low=4, high=1_000_000)
     every: int = setting(50, "steps between two commands; the rate is taken over as many", low=1, high=1_000_000)
     warm_up: int = setting(100, "steps before, from the same start, that are not timed", low=0, high=100_000)
     repeats: int = setting(1, "runs, of which the fastest of each stretch counts; several on a CPU", low=1, high=100)
@@ -58,11 +58,16 @@ def _label(command: float, worlds: int) -> str:
 
 
 def held_percent(sim: Simulation) -> float:
-    """Share of the worlds whose cube is still in the hand: above the palm, and not far from where it started."""
+    """Share of the worlds whose cube is still in the hand: above the palm, and not far from where it started.
+
+    A world that is no longer finite holds nothing.
+    """
     place = sim.mjm.joint("cube").qposadr[0]
-    position = sim.qpos.numpy()[:, place : place + 3]
+    qpos, qvel = sim.qpos.numpy(), sim.qvel.numpy()
+    position = qpos[:, place : place + 3]
     near = np.linalg.norm(position - hand.CUBE, axis=1) < REACH
-    return 100.0 * float(np.mean(near & (position[:, 2] > hand.PALM)))
+    finite = np.isfinite(qpos).all(axis=1) & np.isfinite(qvel).all(axis=1)
+    return 100.0 * float(np.mean(finite & near & (position[:, 2] > hand.PALM)))
 
 
 class Throughput(Experiment[Settings]):
@@ -84,30 +89,28 @@ class Throughput(Experiment[Settings]):
         runs = [_run(sim, case.command, settings, trial, done) for done in range(settings.repeats)]
         seconds, doubts = timing.fastest([run["seconds"] for run in runs], [run["contacts"] for run in runs])
         contacts, held = runs[0]["contacts"] / case.worlds, runs[0]["held_percent"]
-        with np.errstate(divide="ignore"):
-            rate = case.worlds * runs[0]["steps"] / seconds
+        rate = case.worlds * runs[0]["steps"] / seconds
         figures = {
             "world_steps_per_s": rate.mean(),
             "world_steps_per_s_std": rate.std(),
             "contacts_per_world": contacts.mean(),
         }
         figures = timing.unless_diverged(sim, figures) | {"held_percent": held[-1]}
-        series = {"world_steps_per_s": rate, "contacts_per_world": contacts, "held_percent": held}
-        return Outcome(figures, series, problems(sim) + doubts)
+        stretches = {"world_steps_per_s": rate, "contacts_per_world": contacts, "held_percent": held}
+        return Outcome(figures, stretches, problems(sim) + doubts)
 
     def relate(self, result: Result) -> None:
         timing.add_ratios(result, "world_steps_per_s", "speedup", best="high")
 
     def scores(self, settings: Settings) -> Sequence[Score]:
         cases = [_label(command, max(settings.worlds)) for command in settings.commands]
-        first, *others = cases
         return [
-            Score(f"throughput of a hand, {first}", first, "world_steps_per_s", "world steps/s", "high"),
-            Score(f"worlds that still hold the cube, {first}", first, "held_percent", "%", "high"),
-            *(
-                Score(f"throughput of a hand, {case}", case, "world_steps_per_s", "world steps/s", "high")
-                for case in others
-            ),
+            score
+            for case in cases
+            for score in (
+                Score(f"throughput of a hand, {case}", case, "world_steps_per_s", "world steps/s", "high"),
+                Score(f"worlds that still hold the cube, {case}", case, "held_percent", "%", "high"),
+            )
         ]
 
     def reported(self, result: Result) -> Sequence[Reported]:
@@ -130,6 +133,7 @@ class Throughput(Experiment[Settings]):
         for column, command in zip(axes.T, commands, strict=True):
             _draw_column(column, result, [_label(command, n) for n in worlds], worlds)
             style.label(column[0], f"{_kind(command)}: mean and std", "worlds", "world steps per second")
+            column[0].yaxis.set_major_formatter(lambda value, place: style.number(value))
         style.legend(fig, axes)
         return fig
 
@@ -158,15 +162,11 @@ def _run(
 
 def _draw_column(axes: Any, result: Result, cases: Sequence[str], worlds: Sequence[int]) -> None:
     """Rate, contacts and cubes held against the number of worlds, under one kind of command."""
-    entrants = [c for c in result.contenders if any(result.has(c, case) for case in cases)]
+    names = ("world_steps_per_s", "world_steps_per_s_std", "speedup")
+    rate, std, speedup = (series.figures(result, cases, name) for name in names)
     ticks = list(map(str, worlds))
-
-    def figures(name: str) -> dict[str, list[float]]:
-        return {c: [result.figure(c, case, name) for case in cases] for c in entrants}
-
-    rate, std, speedup = figures("world_steps_per_s"), figures("world_steps_per_s_std"), figures("speedup")
     top, middle, bottom = axes
-    for c in entrants:
+    for c in rate:
         shade = style.colour(c, list(result.contenders))
         top.errorbar(worlds, rate[c], std[c], color=shade, marker="o", ms=4, capsize=3, label=style.short(c))
         if np.isfinite(speedup[c][-1]) and c not in contenders.BASELINES:
@@ -178,8 +178,8 @@ def _draw_column(axes: Any, result: Result, cases: Sequence[str], worlds: Sequen
     top.set_xticks([], minor=True)
     top.margins(y=0.2)
     top.set_ylim(bottom=0)
-    style.bars(middle, result, cases, figures("contacts_per_world"), ticks=ticks)
+    series.bars(middle, result, cases, "contacts_per_world", ticks, log=False)
     style.label(middle, "contacts there were to solve", "worlds", "contacts of a world")
-    style.bars(bottom, result, cases, figures("held_percent"), ticks=ticks)
+    series.bars(bottom, result, cases, "held_percent", ticks, log=False)
     style.label(bottom, "cube still in the hand at the end", "worlds", "worlds [%]")
     bottom.set_ylim(0, 115)

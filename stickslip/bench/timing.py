@@ -67,12 +67,19 @@ def fastest(seconds: ArrayLike, contacts: ArrayLike) -> tuple[NDArray[np.float64
     """The shortest time of each part of a run that was repeated, and what makes that doubtful; both (repeats, parts).
 
     On a CPU a run repeats exactly, and the shortest time is the one when nothing else had the processor. A GPU adds up
-    in another order each time, so that no two runs are the same: that shows in the contacts.
+    in another order each time, so that no two runs are the same: that shows in the contacts. A time that the clock did
+    not see pass is unknown, not zero.
     """
     seconds, contacts = np.asarray(seconds, dtype=float), np.asarray(contacts)
-    differ = (contacts != contacts[0]).any()
-    note = "the repeated runs differ in their contacts: the fastest parts of them are not of one motion"
-    return seconds.min(axis=0), [note] if differ else []
+    shortest = seconds.min(axis=0)
+    doubts = {
+        "the repeated runs differ in their contacts: the fastest parts of them are not of one motion": (
+            contacts != contacts[0]
+        ).any(),
+        "there was no contact in what was timed: there was nothing to solve": not contacts.any(),
+        "the clock is too coarse for some of the times": (shortest <= 0.0).any(),
+    }
+    return np.where(shortest > 0.0, shortest, np.nan), [doubt for doubt, holds in doubts.items() if holds]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,9 +101,9 @@ class Line:
 
 
 def fit(x: ArrayLike, y: ArrayLike) -> Line:
-    """The line through points; all NaN if they have one x in common, or are not finite, for then there is none."""
+    """The line through points; all NaN if that says nothing: fewer than three, all at one x, or not finite."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    if x.size < 2 or not np.isfinite([x, y]).all() or np.ptp(x) == 0:
+    if x.size < 3 or not np.isfinite([x, y]).all() or np.ptp(x) == 0:
         return Line(float("nan"), float("nan"), float("nan"))
     middle = x.mean()
     slope = float((x - middle) @ (y - y.mean()) / ((x - middle) @ (x - middle)))
@@ -137,10 +144,3 @@ def beside_mujoco(result: Result, label: str, case: str, name: str) -> str:
     keys = {rival: f"{name}_over_{rival.replace('-', '_')}" for rival in contenders.BASELINES if rival != label}
     ratios = {rival: result.figure(label, case, key) for rival, key in keys.items()}
     return ", ".join(f"{times(ratio)} {rival}" for rival, ratio in ratios.items() if np.isfinite(ratio))
-
-
-def rises_tenfold(values: ArrayLike) -> bool:
-    """Whether positive values differ so much that they need a logarithmic axis."""
-    found = np.asarray(values, dtype=float)
-    found = found[np.isfinite(found) & (found > 0)]
-    return bool(found.size) and found.max() > 10.0 * found.min()

@@ -1,9 +1,16 @@
 """`tumble`: a cube falls with a spin, rolls and slides on the floor, and must come to rest.
 
 There is no exact answer once it touches the floor, but there is much that must hold: before that it flies along a
-parabola, its energy may only fall, it must not sink into the floor, and in the end it stands still. Energy is compared
-between moments at which no corner touches the floor, so that what a soft contact stores and gives back is not taken for
-a gain. Of the error of the flight, g t dt / 2 is due to a step that moves with the velocity at its end.
+parabola, its energy may only fall, it must not sink into the floor, and in the end it stands still. Of the error of the
+flight, g t dt / 2 is due to a step that moves with the velocity at its end.
+
+A soft contact stores energy and gives it back, which is no gain, and what it stores cannot be seen. So energy counts as
+gained if, at any moment, it is above that of the start; if, clear of the floor, it is above that of an earlier clear
+moment; and if, touching or not, it is above the most it was within any 0.1 s before: no contact here takes as long to
+give back. The last is taken of the energy as it is and of the energy of the cube lifted out of the floor, whichever
+says less: it is no gain to float up slowly, nor to fall on into a floor that is not hard at once. A step that advances
+velocity first tells m g v dt / 2 too much on the way up and too little on the way down: a bounce at 1 m/s that loses
+nothing would gain 0.7 percent at 2 ms. None here loses so little.
 
 Velocity and spin are the paper's. Its text does not tell height, pose, mass and size; ours is a cube of 10 g and 10 cm
 that starts level, 20 cm above the floor, and so lands on an edge, turned by 39 degrees. The paper's ComFree has
@@ -38,6 +45,8 @@ from stickslip.physics.base import Physics
 CASE = "tumbling cube"
 SOFT, STIFF = "comfree:stiffness=0.0105,damping=0.0032", "comfree:stiffness=0.021,damping=0.0032"
 """The paper's gains."""
+MEMORY = 0.1
+"""How long a contact may take to give back what it stored [s]."""
 CORNERS = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
 """Of a cube with half a side of one."""
 
@@ -86,15 +95,36 @@ def energy(settings: Settings, qpos: NDArray[np.float64], qvel: NDArray[np.float
     return 0.5 * (moving + turning) + settings.mass * GRAVITY * (qpos[:, 2] - settings.half)
 
 
-def gained(level: NDArray[np.float64], clear: NDArray[np.bool_]) -> float:
-    """The most by which the energy at a moment clear of the floor exceeds that at an earlier one, at least 0."""
-    free = level[clear]
-    return float(np.max(free - np.minimum.accumulate(free), initial=0.0))
+def growth(level: NDArray[np.float64], span: int) -> NDArray[np.float64]:
+    """By how much each entry exceeds all of some `span` entries in a row before it, at least 0; (n,) as `level`."""
+    grown = np.zeros(len(level))
+    if len(level) > span:
+        highest = np.lib.stride_tricks.sliding_window_view(level, span).max(axis=1)
+        grown[span:] = level[span:] - np.minimum.accumulate(highest)[:-1]
+    return np.maximum(grown, 0.0)
+
+
+def gained(level: NDArray[np.float64], low: NDArray[np.float64], weight: float, span: int) -> float:
+    """The most energy that came from nowhere [J]; nothing if single precision would round it away at the start.
+
+    Args:
+        level: energy at each moment, J                                          (n,)
+        low: height of the lowest corner, m                                      (n,)
+        weight: of the cube, N
+        span: moments within which a contact may give back what it stored
+    """
+    anywhere = np.minimum(growth(level, span), growth(level - weight * np.minimum(low, 0.0), span))
+    clear = level[low > 0.0]
+    flying = clear - np.minimum.accumulate(clear)
+    most = float(np.concatenate([level - level[0], anywhere, flying]).max())
+    return most if most > np.finfo(np.float32).eps * level[0] else 0.0
 
 
 class Tumble(Experiment[Settings]):
     name = "tumble"
-    summary = "a spinning cube falls, rolls and slides to rest: smoothness, depth, energy, free flight"
+    summary = (
+        "a spinning cube hits the floor: jump of its velocity, depth, energy gained, speed left, error of the flight"
+    )
     source = "Complementarity-Free Multi-Contact Modeling and Optimization for Dexterous Manipulation, Fig. 6"
     settings = Settings
     quick = {"duration": 0.3}
@@ -114,16 +144,17 @@ class Tumble(Experiment[Settings]):
         low = places[:, :, 2].min(axis=1)
         level = energy(settings, qpos, qvel)
         flying = time < touch_time(settings) - 2.0 * settings.timestep
-        exact = corners(flight(settings, time[flying]), settings.half)
+        off = np.linalg.norm(places[flying] - corners(flight(settings, time[flying]), settings.half), axis=2)
+        span = max(1, round(MEMORY / settings.timestep))
         fastest = np.linalg.norm(qvel[:, :3], axis=1) + np.sqrt(3.0) * settings.half * np.linalg.norm(
             qvel[:, 3:], axis=1
         )
         figures = {
             "jolt": np.linalg.norm(np.diff(qvel[:, :3], axis=0), axis=1).max(),
             "penetration_mm": 1e3 * max(0.0, -low.min()),
-            "energy_gained_percent": 100.0 * gained(level, low > 0.0) / level[0],
+            "energy_gained_percent": 100.0 * gained(level, low, settings.mass * GRAVITY, span) / level[0],
             "end_speed_mm_per_s": 1e3 * fastest[-1],
-            "flight_error_mm": 1e3 * np.linalg.norm(places[flying] - exact, axis=2).max(),
+            "flight_error_mm": 1e3 * off.max() if len(off) > 1 else np.nan,  # the start is given
             "vertical_variation": np.abs(np.diff(qvel[:, 2])).sum(),
         }
         if not (np.isfinite(qpos).all() and np.isfinite(qvel).all()):
@@ -155,11 +186,11 @@ class Tumble(Experiment[Settings]):
             measured = (
                 f"largest change in a step: ComFree {figure(SOFT, 'jolt')}, MuJoCo {figure('mujoco', 'jolt')} m/s"
             )
-            rows.append(Reported("velocity of a tumbling cube", "ComFree is noticeably smoother than MuJoCo", measured))
+            rows.append(Reported("velocity of a tumbling cube", "less abrupt with ComFree than with MuJoCo", measured))
         if result.has(SOFT, CASE) and result.has(STIFF, CASE):
             name = "vertical_variation"
             measured = f"all changes of the vertical velocity: {figure(SOFT, name)} to {figure(STIFF, name)} m/s"
-            text = "greater oscillations"
+            text = "swings more"
             rows.append(Reported("velocity of a tumbling cube as K goes from 1 to 2 N/m", text, measured))
         return rows
 

@@ -7,6 +7,7 @@ from typing import ClassVar, final
 import mujoco
 import mujoco_warp as mjw
 
+from stickslip.errors import InputError
 from stickslip.physics.base import Stage
 from stickslip.physics.stages import compose
 from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
@@ -22,6 +23,10 @@ class MuJoCo(WarpPhysics[mjw.Model]):
 
     name: ClassVar[str] = "mujoco"
     anti_creep: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.anti_creep, bool):
+            raise InputError(f"anti_creep is {self.anti_creep!r}: it must be True or False")
 
     def check(self, mjm: mujoco.MjModel) -> None:
         self.put_model(mjm)

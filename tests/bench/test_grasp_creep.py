@@ -38,15 +38,56 @@ def test_metrics_tell_a_known_creep(creep, tmp_path):
     def script(mjm, mjd):
         # sinks 1 mm at once, then creeps; turns about a slanted axis, 20 times as fast before the last quarter
         spin = 5.0 * creep * (20.0 * min(mjd.time, 1.5) + max(mjd.time - 1.5, 0.0))
-        mjd.qpos[2:5] = 0.0, 0.002, -0.001 - creep * mjd.time
+        mjd.qpos[2:5] = 0.0, 0.0, -0.001 - creep * mjd.time
         mjd.qpos[5:] = math.cos(spin / 2), *(math.sin(spin / 2) * np.array([0.6, 0.0, 0.8]))
 
     result = scripted.run(GraspCreep(), {"fake": scripted.Scripted(script)}, tmp_path, settings=SETTINGS, picture=False)
     assert result.figure("fake", CASE, "drift_mm_per_s") == pytest.approx(1e3 * creep, abs=1e-4)
-    assert result.figure("fake", CASE, "sink_mm") == pytest.approx(1.0 + 2e3 * creep, abs=1e-4)
+    for name in ("sink_mm", "moved_mm"):
+        assert result.figure("fake", CASE, name) == pytest.approx(1.0 + 2e3 * creep, abs=1e-4)
+    assert result.figure("fake", CASE, "turned_deg") == pytest.approx(math.degrees(5.0 * creep * 30.5), abs=1e-3)
     assert result.figure("fake", CASE, "turn_deg_per_s") == pytest.approx(math.degrees(5.0 * creep), abs=1e-4)
     assert result.figure("fake", CASE, "dropped") == 0.0
     assert result.figure("fake", CASE, "held_s") == pytest.approx(2.0)
+
+
+def test_what_comes_early_sideways_or_faster_than_is_sampled_is_seen(tmp_path):
+    def along(mjm, mjd):
+        mjd.qpos[2] = 0.02 * mjd.time  # along its axis
+
+    def early(mjm, mjd):
+        mjd.qpos[4] = 0.07 if 0.1 < mjd.time < 0.5 else 0.03  # up, and back in part
+        half = 0.5 * min(2.0 * mjd.time, 0.5)
+        mjd.qpos[5:] = math.cos(half), math.sin(half), 0.0, 0.0
+
+    def spinning(mjm, mjd):
+        half = math.pi * 2.0 * mjd.time  # a whole turn in the last quarter
+        mjd.qpos[5:] = math.cos(half), math.sin(half), 0.0, 0.0
+
+    physics = {"along": along, "early": early, "spinning": spinning}
+    fakes = {label: scripted.Scripted(script) for label, script in physics.items()}
+    result = scripted.run(GraspCreep(), fakes, tmp_path, settings=SETTINGS, picture=False)
+
+    def told(name):
+        return [result.figure(label, CASE, name) for label in physics]
+
+    assert told("drift_mm_per_s") == pytest.approx([20.0, 0.0, 0.0], abs=1e-3)
+    assert told("moved_mm") == pytest.approx([40.0, 70.0, 0.0], abs=1e-3)
+    assert told("turned_deg") == pytest.approx([0.0, math.degrees(0.5), 180.0], abs=8.0)
+    assert told("turned_deg")[1] == pytest.approx(math.degrees(0.5), abs=1e-3)
+    assert told("turn_deg_per_s") == pytest.approx([0.0, 0.0, 360.0], abs=16.0)
+    assert told("dropped") == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(("place", "way"), [(2, 0.05), (2, -0.05), (4, 0.09)])
+def test_a_capsule_past_any_edge_of_the_pads_is_dropped(place, way, tmp_path):
+    def script(mjm, mjd):
+        mjd.qpos[place] = way
+
+    result = scripted.run(GraspCreep(), {"fake": scripted.Scripted(script)}, tmp_path, settings=SETTINGS, picture=False)
+    assert result.figure("fake", CASE, "dropped") == 1.0
+    assert result.figure("fake", CASE, "held_s") == 0.0
+    assert math.isnan(result.figure("fake", CASE, "moved_mm"))
 
 
 def test_a_dropped_capsule_has_no_creep(tmp_path):
@@ -56,7 +97,7 @@ def test_a_dropped_capsule_has_no_creep(tmp_path):
     result = scripted.run(GraspCreep(), {"fake": scripted.Scripted(script)}, tmp_path, settings=SETTINGS, picture=False)
     assert result.figure("fake", CASE, "dropped") == 1.0
     assert result.figure("fake", CASE, "held_s") == pytest.approx(0.79)
-    for name in ("drift_mm_per_s", "sink_mm", "turn_deg_per_s"):
+    for name in ("drift_mm_per_s", "moved_mm", "sink_mm", "turned_deg", "turn_deg_per_s"):
         assert math.isnan(result.figure("fake", CASE, name))
     assert result.series("fake", CASE, "sink_mm").max() < 80.0
 
@@ -68,7 +109,8 @@ def test_a_capsule_that_is_nowhere_is_not_held(tmp_path):
     result = scripted.run(GraspCreep(), {"fake": scripted.Scripted(script)}, tmp_path, settings=SETTINGS, picture=False)
     assert math.isnan(result.figure("fake", CASE, "drift_mm_per_s"))
     assert math.isnan(result.figure("fake", CASE, "dropped"))
-    assert result.figure("fake", CASE, "held_s") == pytest.approx(0.5)
+    assert math.isnan(result.figure("fake", CASE, "held_s"))
+    assert result.series("fake", CASE, "time")[-1] == pytest.approx(0.5)
     assert result.problems("fake", CASE)
 
 

@@ -55,12 +55,23 @@ def test_figures_tell_known_depths(tmp_path):
     result = scripted.run(Penetration(), physics, tmp_path, settings={**ONE, "steps": 40})
     names = ("mean_mm", "std_mm", "max_mm", "settled_mean_mm", "contacts_a_step")
     depths = np.array([1.0, 3.0] * 15 + [0.5] * 10)
-    assert [result.figure("rigid", CASE, name) for name in names] == pytest.approx([0.0] * 5, abs=1e-9)
+    assert np.isnan([result.figure("rigid", CASE, name) for name in names[:-1]]).all()  # nothing touches it
+    assert result.figure("rigid", CASE, "contacts_a_step") == 0.0
+    assert result.problems("rigid", CASE) == []  # so that the tables say "no contact"
+    assert {score.absent for score in Penetration().scores(Settings())} == {"no contact"}
     expected = [depths.mean(), depths.std(), 3.0, 0.5, 4.0]
     assert [result.figure("deep", CASE, name) for name in names] == pytest.approx(expected, rel=1e-6)
     deeper = result.series("deep", CASE, "deeper_percent")
     assert deeper[np.searchsorted(EDGES, 2.0)] == pytest.approx(100.0 * (depths > 2.0).mean())
     assert result.series("deep", CASE, "mean_mm")[-1] == pytest.approx(0.5)
+
+
+def test_a_pile_that_is_thrown_away_has_no_depth_at_rest(tmp_path):
+    physics = {"fake": sinking(lambda step: 1e-3 if step < 5 else -1.0)}
+    result = scripted.run(Penetration(), physics, tmp_path, settings={**ONE, "steps": 40})
+    assert result.figure("fake", CASE, "mean_mm") == pytest.approx(1.0, rel=1e-4)
+    assert np.isnan(result.figure("fake", CASE, "settled_mean_mm"))
+    assert result.figure("fake", CASE, "contacts_a_step") == pytest.approx(4 * 4 / 40)
 
 
 def test_samples_may_be_further_apart(tmp_path):

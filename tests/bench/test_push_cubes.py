@@ -7,6 +7,7 @@ import pytest
 from stickslip import mjcf
 from stickslip.bench import runner
 from stickslip.bench.push_cubes import RIVAL, PushCubes, Settings, load, pushing_force, scattered
+from stickslip.bench.qp import TimedSolver
 from stickslip.bench.result import load as read
 from stickslip.scenes.push_cubes import GAIN, STIFF
 from tests.bench import scripted
@@ -67,6 +68,19 @@ def test_metrics_tell_a_known_force_depth_and_time(factor, depth, tmp_path):
     assert figures["ms_per_step"] == pytest.approx(4.0)
     assert figures["mean_ms"] == pytest.approx(4.0)
     assert "over_qp" not in figures and not PushCubes().reported(result)
+
+
+def test_time_of_a_solver_is_told_beside_that_of_the_step(tmp_path):
+    class Timed(scripted.Scripted, TimedSolver):
+        """Its solver takes 3 ms of every step, in all its worlds."""
+
+        def solver_seconds(self, d):
+            return sum(0.003 * round(mjd.time / 0.002) for mjd in d.worlds)
+
+    fakes = {"timed": Timed(lambda mjm, mjd: None), "other": scripted.Scripted(lambda mjm, mjd: None)}
+    result = scripted.run(PushCubes(), fakes, tmp_path, settings=STEPS, picture=False)
+    assert result.figure("timed", CASE, "solver_ms") == pytest.approx(3.0)
+    assert np.isnan(result.figure("other", CASE, "solver_ms"))
 
 
 def test_pushed_is_the_mean_way_of_the_cubes(tmp_path):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from stickslip.bench.pushing import Push, corner_ratio, patch_ratio, pushed, touch
+from stickslip.bench.pushing import Push, corner_ratio, first_half, parted, patch_ratio, pushed, touch
 
 
 def test_ratio_is_the_mean_distance_of_the_patch_from_its_middle():
@@ -117,3 +117,31 @@ def test_the_rod_passes_the_end_of_the_face_and_the_box_stays():
 def test_before_it_touches_nothing_moves():
     path = pushed(Push(), 1.0)
     np.testing.assert_array_equal(path.at(np.array([0.0, 0.02, 0.03])), 0.0)
+
+
+def test_first_half_goes_from_the_first_touch_to_half_of_the_way_from_there():
+    travel = np.linspace(0.0, 1.0, 1001)
+    chosen = travel[first_half(travel, Push(), 0.73)]
+    np.testing.assert_allclose(chosen[[0, -1]], [0.03, 0.38], atol=1.1e-3)
+    np.testing.assert_allclose(travel[first_half(travel, Push(), math.inf)][-1], 0.515, atol=1.1e-3)
+    short = np.linspace(0.0, 0.01, 11)  # does not get to the box
+    np.testing.assert_allclose(short[first_half(short, Push(), math.inf)][[0, -1]], [0.0, 0.005], atol=1e-3)
+    assert len(travel[first_half(travel, Push(), 0.03)]) == 1
+
+
+def test_rod_and_box_part_where_the_rod_passes_the_end_leaves_the_face_or_goes_through():
+    push, way = Push(), np.linspace(0.0, 1.0, 501)
+    rods = np.array([push.rod(each) for each in way])
+    path = pushed(push, 1.0)
+    found = parted(path.at(way), rods, push)
+    assert found is not None
+    assert way[found] == pytest.approx(path.lost, abs=4e-3)
+    assert parted(path.at(way)[:300], rods[:300], push) is None
+    ahead = path.at(way) + np.where(way > 0.2, 0.003, 0.0)[:, None] * [1.0, 0.0, 0.0]
+    found = parted(ahead, rods, push)
+    assert found is not None
+    assert way[found] == pytest.approx(0.2, abs=4e-3)
+    assert parted(np.zeros((10, 3)), rods[:10], push) is None  # not yet touched
+    found = parted(np.zeros((501, 3)), rods, push)
+    assert found is not None
+    assert way[found] == pytest.approx(0.13, abs=4e-3)  # went through a box that stayed, to its middle

@@ -1,6 +1,8 @@
 """The report: best marked, nobody dropped, nothing fetched, and the documentation in step with the stored results."""
 
-import pathlib
+import dataclasses
+import json
+import math
 import re
 
 import pytest
@@ -11,8 +13,6 @@ from stickslip.bench.result import load
 from stickslip.errors import InputError, Unsupported
 from tests.bench import scripted
 from tests.bench.test_runner import Counting
-
-ROOT = pathlib.Path(__file__).parents[2]
 
 
 class Telling(Counting):
@@ -42,8 +42,9 @@ def test_the_best_of_each_row_is_marked_by_magnitude(folder):
     ((experiment, result),) = tables(folder)[0].results
     rows = summary.rows(experiment, result, ["fake", "other"])
     assert [(c.text, c.best) for c in rows[0].cells.values()] == [("0", True), ("1.00e-09", False)]
-    assert [(c.text, c.best) for c in rows[1].cells.values()] == [("cannot", False), ("-0.5", True)]
+    assert [(c.text, c.best) for c in rows[1].cells.values()] == [("cannot", False), ("-0.5", False)]
     assert [(c.text, c.best) for c in rows[2].cells.values()] == [("no value", False)] * 2
+    assert [c.value for row in rows for c in row.cells.values()] == [True, True, False, True, False, False]
     assert rows[1].cells["fake"].note == "fake knows no <balls>"
     assert rows[2].cells["fake"].note == "broke"
 
@@ -53,10 +54,38 @@ def test_equal_in_print_is_equally_good_and_more_can_be_better():
     high = Score("t", "c", "f", "m", best="high")
     assert summary._best([1.0, 1.0004, 2.0], low) == 1.0
     assert summary._best([-3.0, 1.0004, 2.0], high) == 2.0
+    assert summary._best([-0.5, 2.0], low) == 0.5
     assert summary._best([1.0], low) is None
     assert summary._best([1.0, -1.0], low) is None
     assert summary._best([1.0, float("nan")], low) == 1.0
     assert summary._best([float("nan"), float("nan")], low) is None
+
+
+def test_nobody_is_best_alone_or_in_doubt(folder):
+    ((experiment, result),) = tables(folder)[0].results
+    del result.outcomes["other"]
+    row = summary.rows(experiment, result, ["fake", "other"])[0]
+    assert [(c.text, c.best) for c in row.cells.values()] == [("0", False), ("–", False)]
+    result.outcomes["other"] = {"case 0": {"figures": {"value": 2.0}, "problems": []}}
+    result.outcomes["fake"]["case 0"]["problems"] = ["contacts were dropped"]
+    row = summary.rows(experiment, result, ["fake", "other"])[0]
+    assert [(c.text, c.best, c.note) for c in row.cells.values()] == [
+        ("0", False, "contacts were dropped"),
+        ("2", False, ""),
+    ]
+    assert "| 0 † |" in report.markdown([summary.Folder(folder, "m", [(experiment, result)], [])], folder)
+
+
+def test_a_large_number_is_not_greyed_like_a_missing_one():
+    assert "none" not in report._html_cell(summary.Cell("2.36 M", value=True))
+    assert "none" in report._html_cell(summary.Cell("dropped"))
+
+
+def test_a_score_tells_in_its_own_word_why_there_is_no_value(folder):
+    ((experiment, result),) = tables(folder)[0].results
+    result.outcomes["fake"]["case 2"]["problems"] = []
+    score = dataclasses.replace(experiment.scores(experiment.make_settings(result.settings))[2], absent="dropped")
+    assert summary._cell(result, "fake", score, math.nan, None) == summary.Cell("dropped")
 
 
 def test_variants_stay_out_of_the_summary(folder):
@@ -81,11 +110,53 @@ def test_the_page_holds_everything_and_fetches_nothing(folder):
 
 
 def test_the_markdown_tells_the_same(folder):
-    text = report.markdown(tables(folder), pathlib.Path("../results"))
+    text = report.markdown(tables(folder), folder / "docs")
     assert "| [counting](#counting-on-machine) | value of it [m] | **0** ★ | 1.00e-09 |" in text
-    assert "![counting](../results/machine/counting.png)" in text
+    assert "![counting](../machine/counting.png)" in text
     assert "### counting on machine" in text
     assert "fake cannot run: fake knows no <balls> (case 1)" in text
+
+
+def test_results_of_variants_alone_still_have_a_table(folder):
+    ((_, result),) = tables(folder)[0].results
+    result.contenders = {"fake:size=2": result.contenders["fake:size=2"]}
+    assert summary.columns([result]) == ["fake:size=2"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "word"),
+    [
+        ("settings", {"size": 99.0, "count": 3, "steps": [0.1], "careful": True, "kind": "plain"}, "between"),
+        ("settings", {"size": 1.0}, "another version"),
+        ("settings", [], "settings is not a dict"),
+        ("outcomes", [], "outcomes is not a dict"),
+        ("outcomes", {"fake": {"case 0": None}}, "outcomes of fake"),
+        ("machine", {}, "machine does not name"),
+        ("experiment", "unheard-of", "no experiment"),
+    ],
+)
+def test_a_damaged_file_does_not_take_the_report_with_it(field, value, word, folder):
+    path = folder / "machine" / "counting.json"
+    content = json.loads(path.read_text())
+    (folder / "machine" / "damaged.json").write_text(json.dumps({**content, field: value}))
+    page = report.page(tables(folder))
+    assert ">counting</h3>" in page
+    assert word in page
+
+
+def test_a_result_that_cannot_be_drawn_is_named(folder, monkeypatch):
+    def broken(self, result):
+        raise ValueError("ragged")
+
+    monkeypatch.setattr(Telling, "draw", broken)
+    assert "counting cannot be shown, its file is damaged: ValueError(&#x27;ragged&#x27;)" in report.page(
+        tables(folder)
+    )
+
+
+def test_results_may_lie_in_the_folder_itself(folder):
+    out = report.write(folder / "machine", folder / "page.md", {"counting": Telling()})
+    assert "![counting](machine/counting.png)" in out.read_text()
 
 
 def test_files_that_are_no_results_are_named(folder):

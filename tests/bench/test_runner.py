@@ -5,11 +5,13 @@ import json
 import math
 
 import pytest
+from rich.console import Console
 
 import stickslip as ss
 from stickslip.bench import EXPERIMENTS, contenders, runner
 from stickslip.bench.experiment import Experiment, Outcome, Score, setting
 from stickslip.bench.result import load
+from stickslip.bench.stick import Stick
 from stickslip.errors import InputError, MissingExtra, Unsupported
 from stickslip.physics.base import Physics
 from tests.bench import scripted
@@ -118,6 +120,8 @@ def test_a_contender_may_have_parameters_of_its_own():
         ("comfree:stiffness", ["'stiffness'"]),
         ("comfree:stiffness=-1", ["stiffness", "-1"]),
         ("comfree:stiffness=hard", ["stiffness", "hard"]),
+        ("mujoco:anti_creep=5", ["anti_creep", "5"]),
+        ("mujoco-anti-creep:a=1", ["mujoco:anti_creep=true,a=1"]),
     ],
 )
 def test_a_wrong_contender_is_named_with_the_choices(spec, words):
@@ -160,9 +164,38 @@ def test_an_interruption_keeps_what_is_finished_and_a_rerun_goes_on(tmp_path):
     assert third.asked == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
-    "change", [{"settings": {"size": 2.0}}, {"seed": 1}, {"quick": True}], ids=["settings", "seed", "quick"]
-)
+def test_the_small_form_does_not_replace_what_was_measured(tmp_path):
+    path = runner.run(Counting(), tmp_path, physics=fake(), device="cpu")
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="--again"):
+        runner.run(Counting(), tmp_path, physics=fake(), device="cpu", quick=True)
+    assert path.read_bytes() == before
+    runner.run(Counting(), tmp_path, physics=fake(), device="cpu", quick=True, again=True)
+    assert load(path).quick
+
+
+def test_what_is_there_stays_until_there_is_something_new(tmp_path):
+    path = runner.run(Counting(), tmp_path, physics=fake(), device="cpu")
+    before = path.read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(Counting(fail_at=0), tmp_path, physics=fake(), device="cpu", settings={"size": 2.0})
+    assert path.read_bytes() == before
+    assert path.with_suffix(".png").exists()
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(Counting(fail_at=1), tmp_path, physics=fake(), device="cpu", settings={"size": 2.0})
+    assert load(path).settings["size"] == 2.0
+    assert not path.with_suffix(".png").exists()
+
+
+def test_other_code_starts_over(tmp_path, monkeypatch):
+    runner.run(Counting(), tmp_path, physics=fake(), device="cpu")
+    monkeypatch.setattr(runner, "source", lambda experiment: "other")
+    second = Counting()
+    runner.run(second, tmp_path, physics=fake(), device="cpu")
+    assert second.asked == [0, 1, 2]
+
+
+@pytest.mark.parametrize("change", [{"settings": {"size": 2.0}}, {"seed": 1}], ids=["settings", "seed"])
 def test_nothing_is_taken_over_from_other_conditions(change, tmp_path):
     runner.run(Counting(), tmp_path, physics=fake(), device="cpu")
     second = Counting()
@@ -201,6 +234,11 @@ def test_step_times_are_never_put_together_from_two_runs(tmp_path):
     second = Counting(timing=True)
     runner.run(second, tmp_path, physics=fake(), device="cpu")
     assert second.asked == [0, 1, 2]
+    told = Console(record=True, width=200)
+    other = {"other": scripted.Scripted(lambda mjm, mjd: None)}
+    runner.run(Counting(timing=True), tmp_path / "copy", physics=fake(), device="cpu")
+    runner.run(Counting(timing=True), tmp_path / "copy", physics=other, device="cpu", console=told, again=True)
+    assert "dropped: fake" in told.export_text()
     third = Counting(timing=True)
     runner.run(third, tmp_path, physics=fake(), device="cpu")
     assert third.asked == []
@@ -222,6 +260,17 @@ def test_a_file_of_another_kind_is_not_taken_for_a_result(tmp_path):
             load(path)
     runner.run(Counting(), tmp_path, physics=fake(), device="cpu")
     assert load(path).complete
+
+
+def test_a_run_of_hardly_any_steps_is_an_error(tmp_path):
+    settings = {"duration": 0.1, "timesteps": 0.05}
+    with pytest.raises(InputError, match=r"2 steps of 0.05 s, at least 4 .* raise the duration"):
+        runner.run(Stick(), tmp_path, physics=fake(), device="cpu", settings={**settings, "timesteps": "0.05"})
+
+
+def test_a_negative_seed_is_an_error(tmp_path):
+    with pytest.raises(InputError, match="seed is -1"):
+        runner.run(Counting(), tmp_path, physics=fake(), device="cpu", seed=-1)
 
 
 def test_no_physics_at_all_is_an_error(tmp_path):

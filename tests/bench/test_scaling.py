@@ -7,6 +7,7 @@ import pytest
 
 from stickslip.bench import timing
 from stickslip.bench.scaling import Scaling
+from stickslip.errors import InputError
 from stickslip.simulation import Simulation
 from tests.bench import scripted
 
@@ -91,7 +92,23 @@ def test_equal_numbers_of_contacts_give_no_line_and_say_so(tmp_path):
     assert math.isnan(result.figure("fake", CASE, "ns_per_contact"))
     assert math.isnan(result.figure("fake", CASE, "scatter_percent"))
     assert result.figure("fake", CASE, "ms_per_step") == pytest.approx(1.0)
-    assert "every step had 0 contacts" in result.problems("fake", CASE)[0]
+    nothing, line = result.problems("fake", CASE)
+    assert "nothing to solve" in nothing
+    assert "every step had 0 contacts" in line
+
+
+def test_two_points_make_no_scatter_and_too_few_steps_no_run():
+    assert math.isnan(timing.fit([1.0, 2.0], [1.0, 3.0]).scatter)
+    assert timing.fit([1.0, 2.0, 3.0], [1.0, 3.0, 5.0]).slope == pytest.approx(2.0)
+    with pytest.raises(InputError, match="between 4 and"):
+        Scaling().make_settings({"steps": 2})
+
+
+def test_the_picture_tells_how_many_steps_are_above_its_axis(tmp_path):
+    clock, step = scripted.Clock(), iter(range(1000))
+    fake = scripted.Scripted(cubes_down(ramp), clock, lambda ncon: 1.0 if next(step) == 300 else 1e-3)
+    result = run(tmp_path, {"fake": fake}, clock, steps=400)
+    assert "; 1 of 400 are above the axis" in Scaling().draw(result).axes[0].get_title(loc="left")
 
 
 def test_counting_contacts_is_not_timed(tmp_path, monkeypatch):

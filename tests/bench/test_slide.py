@@ -41,9 +41,10 @@ def test_metrics_tell_a_known_error(factor, faster, hop, sink, tmp_path):
     assert figures["end_speed"] == pytest.approx(abs(faster), abs=1e-6)
 
 
-def test_a_broken_state_has_no_figures(tmp_path):
+@pytest.mark.parametrize("name", ["qpos", "qvel"])
+def test_a_broken_state_has_no_figures(name, tmp_path):
     def script(mjm, mjd):
-        mjd.qvel[0] = np.nan
+        getattr(mjd, name)[0] = np.nan
 
     result = scripted.run(Slide(), {"fake": scripted.Scripted(script)}, tmp_path, quick=True)
     assert np.isnan(result.figure("fake", CASE, "way_error_mm")) and np.isnan(result.figure("fake", CASE, "hop_mm"))

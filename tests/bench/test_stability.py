@@ -1,5 +1,6 @@
 """`stability`: its reference against a landing on a stiff floor, its metrics on known motion, and MuJoCo's figures."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -44,7 +45,9 @@ def test_rise_is_the_climb_above_the_minimum_so_far():
     assert rise(np.array([5.0, 4.0, -1.0, -0.5]), 0.0) == 0.0
 
 
-def thrown(*, further: float = 0.0, faster: float = 0.0, hop: float = 0.0, rest: float = 0.0) -> scripted.Scripted:
+def thrown(
+    *, further: float = 0.0, aside: float = 0.0, faster: float = 0.0, hop: float = 0.0, rest: float = 0.0
+) -> scripted.Scripted:
     """The exact motion, but `further`, `faster` and on a `hop` for a while, `rest` too high at the end; m and m/s."""
     stop = DEFAULTS.speed / (DEFAULTS.mu * 9.81)
     start = landing(DEFAULTS.drop)
@@ -53,7 +56,7 @@ def thrown(*, further: float = 0.0, faster: float = 0.0, hop: float = 0.0, rest:
         time = mjd.time
         left = max(stop - time, 0.0)
         way = distance(DEFAULTS) - 0.5 * DEFAULTS.mu * 9.81 * left**2 if time > start else DEFAULTS.speed * time
-        mjd.qpos[0] = way + further
+        mjd.qpos[:2] = way + further, aside
         mjd.qpos[2] = HALF + max(DEFAULTS.drop - 0.5 * 9.81 * time**2, 0.0)
         mjd.qpos[2] += rest if time > 1.0 else hop if 0.2 < time < 0.3 else 0.0
         mjd.qvel[0] = slide(DEFAULTS, time) + (faster if 0.69 < time < 0.8 else 0.0)
@@ -66,7 +69,7 @@ def test_metrics_tell_a_known_error(tmp_path):
     physics = {
         "exact": thrown(),
         "wrong": thrown(further=0.01, faster=0.1, hop=0.003, rest=-0.0005),
-        "off": thrown(hop=0.06),
+        "off": thrown(further=-0.03, aside=-0.04, hop=0.06),
         "broken": thrown(further=math.nan),
     }
     result = scripted.run(Stability(), physics, tmp_path, settings=FINE)
@@ -74,6 +77,7 @@ def test_metrics_tell_a_known_error(tmp_path):
     told = {label: [result.figure(label, CASE, name) for name in names] for label in physics}
     assert told["exact"] == pytest.approx([0.0] * 5, abs=0.01)
     assert told["wrong"] == pytest.approx([10.0, 100.0, 3.0, -0.5, 0.0], abs=0.01)
+    assert told["off"][0] == pytest.approx(-50.0, abs=0.01)
     assert [result.figure(label, CASE, "stable") for label in ("exact", "wrong", "off")] == [1.0, 0.0, 0.0]
     assert result.figure("exact", CASE, "rests") == 1.0
     assert all(np.isnan(value) for value in told["broken"])
@@ -88,6 +92,20 @@ def test_what_slides_on_does_not_rest(tmp_path):
     result = scripted.run(Stability(), {"ice": scripted.Scripted(script)}, tmp_path, settings=FINE, picture=False)
     assert result.figure("ice", CASE, "rests") == 0.0
     assert result.figure("ice", CASE, "distance_error_mm") == pytest.approx(4000.0 - 681.1, abs=0.1)
+
+
+def test_the_papers_claim_stands_beside_ours(tmp_path):
+    soft, broken = "comfree:stiffness=0.1,damping=0.001", "comfree:stiffness=1"
+    physics = {"comfree": thrown(hop=0.06), soft: thrown(hop=0.002), broken: thrown(hop=math.nan)}
+    result = scripted.run(Stability(), physics, tmp_path, settings={"timesteps": "0.002,0.02"}, picture=False)
+    assert Stability().reported(result) == ()  # not what is run by default
+    result.settings = dataclasses.asdict(DEFAULTS)
+    *long, usual = Stability().reported(result)
+    assert [row.quantity for row in long] == [f"comfree{gains} at dt 20 ms" for gains in ("", " 0.1, 0.001", " 1")]
+    assert long[0].measured.startswith("not stable: hop of 60 mm, 0 mm/s left after 2 s")
+    assert long[1].measured.startswith("stable: hop of 2 mm")
+    assert long[2].measured == "diverges"
+    assert usual.measured == "grows by × mm/s at most"
 
 
 def test_mujoco_stops_where_it_must_and_comfree_further_on(tmp_path):

@@ -77,6 +77,29 @@ def test_commands_are_random_about_the_grasp_and_cubes_that_fall_are_counted(tmp
     assert given["one"] - home == pytest.approx(np.repeat(commands, 5, axis=0), abs=1e-6)
 
 
+def test_a_world_that_is_no_longer_finite_holds_nothing_and_is_noted(tmp_path):
+    def script(mjm, mjd):
+        if mjd.ctrl[0] - mjm.key_ctrl[0, 0] > 0.4:
+            mjd.qpos[0] = np.nan  # a finger; the cube stays where it is
+
+    clock = scripted.Clock()
+    fake = scripted.Scripted(script, clock, lambda ncon: 1e-3)
+    result = run(tmp_path, {"fake": fake}, clock, warm_up=0)
+    random = np.random.default_rng(0)
+    broken = np.any([random.uniform(-0.5, 0.5, (8, 16))[:, 0] > 0.4 for _ in range(4)], axis=0)
+    assert 0 < broken.sum() < 8
+    assert result.figure("fake", COMMANDED, "held_percent") == pytest.approx(100.0 * (1.0 - broken.mean()))
+    assert np.isnan(result.figure("fake", COMMANDED, "world_steps_per_s"))  # more than one in a hundred
+    assert "no longer finite" in result.problems("fake", COMMANDED)[0]
+
+
+def test_a_time_the_clock_did_not_see_is_no_rate(tmp_path):
+    clock = scripted.Clock()
+    result = run(tmp_path, {"fake": scripted.Scripted(stay, clock)}, clock)
+    assert np.isnan(result.figure("fake", REST, "world_steps_per_s"))
+    assert "too coarse" in result.problems("fake", REST)[0]
+
+
 def test_of_repeated_runs_the_fastest_counts_and_commands_are_the_same(tmp_path):
     clock, step = scripted.Clock(), iter(range(1000))
     fake = scripted.Scripted(stay, clock, lambda ncon: 1.0 if next(step) == 5 else 1e-3)

@@ -1,5 +1,7 @@
 """`tumble`: the free flight, its metrics on known motion, and what MuJoCo and ComFree are known for."""
 
+from typing import Any
+
 import mujoco
 import numpy as np
 import pytest
@@ -7,7 +9,20 @@ import pytest
 from stickslip import mjcf
 from stickslip.bench import runner
 from stickslip.bench.result import load
-from stickslip.bench.tumble import CASE, SOFT, STIFF, Settings, Tumble, corners, energy, flight, gained, touch_time
+from stickslip.bench.tumble import (
+    CASE,
+    MEMORY,
+    SOFT,
+    STIFF,
+    Settings,
+    Tumble,
+    corners,
+    energy,
+    flight,
+    gained,
+    growth,
+    touch_time,
+)
 from tests.bench import scripted
 
 START = 0.01 * 9.81 * 0.2 + 0.5 * 0.01 * 1.0**2 + 0.5 * (0.01 * 0.1**2 / 6) * 20.0**2
@@ -39,12 +54,37 @@ def test_touch_is_when_mujoco_finds_the_first_contact():
     assert touch_time(level) == pytest.approx((2 * 0.2 / 9.81) ** 0.5, abs=1e-8)
 
 
-def test_energy_counts_as_gained_between_clear_moments_only():
+def test_growth_passes_over_dips_that_are_short():
     level = np.array([5.0, 4.0, 1.0, 3.0, 4.5, 2.0])
-    assert gained(level, np.array([1, 1, 1, 1, 1, 1], dtype=bool)) == pytest.approx(3.5)
-    assert gained(level, np.array([1, 1, 0, 0, 1, 1], dtype=bool)) == pytest.approx(0.5)
-    assert gained(level, np.array([1, 0, 0, 0, 0, 1], dtype=bool)) == 0.0
-    assert gained(level, np.zeros(6, dtype=bool)) == 0.0
+    np.testing.assert_allclose(growth(level, 1), [0.0, 0.0, 0.0, 2.0, 3.5, 1.0])
+    np.testing.assert_allclose(growth(level, 2), [0.0, 0.0, 0.0, 0.0, 1.5, 0.0])
+    np.testing.assert_allclose(growth(level, 3), [0.0, 0.0, 0.0, 0.0, 0.5, 0.0])
+    np.testing.assert_allclose(growth(level, 9), np.zeros(6))
+
+
+def test_energy_counts_as_gained_if_no_contact_can_have_stored_it():
+    level, above, deep = np.array([5.0, 4.0, 1.0, 3.0, 4.5, 2.0]), np.full(6, 0.1), np.full(6, -0.1)
+
+    def gain(low: Any, level: Any = level, weight: float = 0.0, span: int = 9) -> float:
+        return gained(np.asarray(level), np.asarray(low), weight, span)
+
+    # in the air nothing stores energy
+    assert gain(above) == pytest.approx(3.5)
+    assert gain([0.1, 0.1, -0.1, -0.1, 0.1, 0.1]) == pytest.approx(0.5)
+    # in touch a dip may be stored, but not for long, and never is there more than at the start
+    assert gain(deep) == 0.0
+    assert gain(deep, span=2) == pytest.approx(1.5)
+    assert gain(deep, level=[5.0, 4.0, 1.0, 3.0, 5.2, 2.0]) == pytest.approx(0.2)
+    # what a cube of 10 N gains by being lifted out of the floor came from the contact, and so does not count
+    rising = [5.0, 1.0, 1.0, 1.0, 1.5, 2.0]
+    assert gain([0.1, -0.1, -0.1, -0.1, -0.05, 0.0], level=rising, weight=10.0, span=2) == 0.0
+    assert gain([0.1, -0.1, -0.1, -0.1, -0.05, -0.05], level=rising, weight=10.0, span=2) == pytest.approx(0.5)
+    # nor does what it gains on the way in: its energy did not change
+    falling = [0.1, 0.0, 0.0, 0.0, -0.05, -0.1]
+    assert gain(falling, level=[5.0, 1.0, 1.0, 1.0, 1.0, 1.0], weight=10.0, span=2) == 0.0
+    # rounding
+    assert gain([0.1, 0.1], level=[5.0, 5.0 + 1e-7]) == 0.0
+    assert gain([0.1, 0.1], level=[5.0, 5.0 + 1e-5]) == pytest.approx(1e-5)
 
 
 def fly(mjd, settings=Settings()):  # noqa: B008
@@ -52,7 +92,7 @@ def fly(mjd, settings=Settings()):  # noqa: B008
     mjd.qvel[:] = [settings.speed, 0.0, -9.81 * mjd.time, settings.spin, 0.0, 0.0]
 
 
-def lie(mjd, depth=0.0):
+def lie(mjd: mujoco.MjData, depth: float = 0.0) -> None:
     mjd.qpos[:] = [0.2, 0.0, 0.05 - depth, 1.0, 0.0, 0.0, 0.0]
     mjd.qvel[:] = 0.0
 
@@ -92,6 +132,46 @@ def test_metrics_tell_a_known_error(tmp_path):
     assert figures["energy_gained_percent"] == pytest.approx(100 * 0.5 * 0.01 * (1.5**2 - 1.0) / START, rel=1e-3)
     assert figures["end_speed_mm_per_s"] == pytest.approx(1e3 * 3**0.5 * 0.05 * 2.0, rel=1e-5)
     assert figures["jolt"] == pytest.approx(np.hypot(1.5, 9.81 * 0.188), rel=1e-3)
+
+
+@pytest.mark.parametrize("speed", [0.3, 3.0])
+def test_energy_gained_while_touching_counts(speed, tmp_path):
+    """Lies for longer than a contact stores energy, then slides off by itself, slower or faster than it was thrown."""
+
+    def script(mjm, mjd):
+        if mjd.time < 0.19:
+            fly(mjd)
+            return
+        lie(mjd, depth=0.001)
+        since = mjd.time - 0.19 - 2.0 * MEMORY
+        if since > 0.0:
+            mjd.qpos[0] += speed * since
+            mjd.qvel[0] = speed
+
+    figures = measured(script, tmp_path)
+    assert figures["energy_gained_percent"] == pytest.approx(100.0 * 0.5 * 0.01 * speed**2 / START, rel=1e-3)
+
+
+def test_energy_that_a_contact_gives_back_soon_is_no_gain(tmp_path):
+    """Stops in the floor for less than a contact stores energy, and goes on with nearly all it had."""
+
+    def script(mjm, mjd):
+        if mjd.time < 0.19:
+            fly(mjd)
+        elif mjd.time < 0.19 + 0.8 * MEMORY or mjd.time > 0.5:
+            lie(mjd, depth=0.001)
+        else:
+            lie(mjd, depth=0.001)
+            mjd.qvel[0] = (2.0 * 0.99 * START / 0.01) ** 0.5
+
+    assert measured(script, tmp_path)["energy_gained_percent"] == 0.0
+
+
+def test_a_flight_shorter_than_two_steps_has_no_error_to_tell(tmp_path):
+    fake = scripted.Scripted(lambda mjm, mjd: lie(mjd))
+    result = scripted.run(Tumble(), {"fake": fake}, tmp_path, settings={"timestep": "0.1"})
+    assert np.isnan(result.figure("fake", CASE, "flight_error_mm"))
+    assert result.figure("fake", CASE, "energy_gained_percent") == 0.0
 
 
 def test_a_broken_state_has_no_figures(tmp_path):
