@@ -12,7 +12,7 @@ from stickslip.bench import runner, speed, timing
 from stickslip.bench.experiment import Trial
 from stickslip.bench.result import load
 from stickslip.bench.speed import Case, Settings, Speed, array_bytes, parse
-from stickslip.errors import InputError
+from stickslip.errors import HealthWarning, InputError
 from stickslip.physics.base import StagedPhysics
 from tests.bench import scripted
 
@@ -162,7 +162,8 @@ def test_stages_are_timed_although_a_world_is_no_longer_finite(monkeypatch):
     monkeypatch.setattr(speed, "_run", break_one)
     monkeypatch.setattr(timing, "BROKEN", 0.5)
     settings = Settings(cases=("scaling x 2 after 0 for 5",), chunk=5, stage_repeats=1, repeats=1)
-    outcome = Speed().measure(Speed().cases(settings)[CASE], ss.MuJoCo(), settings, Trial("cpu"))
+    with pytest.warns(HealthWarning, match="no longer finite"):
+        outcome = Speed().measure(Speed().cases(settings)[CASE], ss.MuJoCo(), settings, Trial("cpu"))
     assert outcome.figures["ms_per_step"] > 0
     assert outcome.figures["stage_ms: contact"] > 0
     assert "no longer finite (1)" in outcome.problems[0]
