@@ -308,9 +308,10 @@ def test_contacts_name_their_world(physics: ss.Physics, device: str) -> None:
     qpos[:, 2] = (0.0499, 1.0, 0.0499)
     sim.qpos = qpos
     sim.qvel = np.zeros(6)
+    assert sim.contact_count() == 0
     sim.step()
     contacts = sim.contacts()
-    assert len(contacts) == 8
+    assert len(contacts) == sim.contact_count() == 8
     assert np.bincount(contacts.world, minlength=3).tolist() == [4, 0, 4]
     np.testing.assert_allclose(contacts.dist, -1e-4, atol=2e-6)
     np.testing.assert_allclose(np.abs(contacts.frame[:, 0, 2]), 1.0, atol=1e-5)
