@@ -36,8 +36,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip.bench import style
-from stickslip.bench.experiment import GRAVITY, SAMPLES, Experiment, Outcome, Reported, Score, Trial, problems, setting
+from stickslip.bench import series, style
+from stickslip.bench.experiment import (
+    GRAVITY,
+    SAMPLES,
+    Experiment,
+    Outcome,
+    Reported,
+    Score,
+    Trial,
+    problems,
+    setting,
+    unless_lost,
+)
 from stickslip.bench.result import Result
 from stickslip.errors import InputError
 from stickslip.physics.base import Physics
@@ -156,21 +167,21 @@ class Energy(Experiment[Settings]):
             start[:, 2] = bouncing_ball.RADIUS + heights(settings)
             sim.qpos = start
             track = trial.record(sim, steps, lambda sim: {"z": sim.qpos.numpy()[:, 2].copy()}, samples=steps)
-            figures, series = _balls(track["time"], track["z"], settings)
+            figures, drawn = _balls(track["time"], track["z"], settings)
         else:
             scene = f"pendulum:length={settings.length!r},mass={settings.mass!r},angle={settings.angle!r}"
             sim = trial.simulation(scene, physics, timestep=case.timestep)
             track = trial.record(sim, steps, lambda sim: {"angle": sim.qpos.numpy()[0, 0]}, samples=steps)
-            figures, series = _pendulum(track["time"], track["angle"], settings)
+            figures, drawn = _pendulum(track["time"], track["angle"], settings)
         if sim.health().nan_worlds:  # whatever part of the state it is: a velocity shows in no position yet
             figures = dict.fromkeys(figures, math.nan)
-        return Outcome(figures, series, problems(sim))
+        return Outcome(figures, drawn, problems(sim))
 
     def scores(self, settings: Settings) -> Sequence[Score]:
-        middle, longest = _middle(settings.timesteps), max(settings.timesteps)
+        middle, longest = series.usual(settings.timesteps), max(settings.timesteps)
 
         def row(title: str, kind: str, dt: float, figure: str, unit: str = "%") -> Score:
-            return Score(f"{title}, {_dt(dt)}", _label(kind, dt), figure, unit)
+            return Score(f"{title}, {series.tick(dt)}", _label(kind, dt), figure, unit)
 
         kept = f"energy an elastic ball wins or loses in {settings.duration:g} s"
         return [
@@ -182,7 +193,7 @@ class Energy(Experiment[Settings]):
 
     def reported(self, result: Result) -> Sequence[Reported]:
         settings = self.make_settings(result.settings)
-        case = _label("ball", _middle(settings.timesteps))
+        case = _label("ball", series.usual(settings.timesteps))
         paper = dataclasses.replace(settings, timesteps=Settings.timesteps)
         if paper != Settings():
             return ()  # the paper's figure is of its own ball
@@ -199,7 +210,7 @@ class Energy(Experiment[Settings]):
             (axes[0, 0], "ball", "energy", "energy in flight [J]"),
             (axes[2, 0], "pendulum", "drift_ppm", "change of energy [ppm]"),
         ):
-            case = _label(kind, _middle(steps))
+            case = _label(kind, series.usual(steps))
             for contender in result.ran(case):
                 time = result.series(contender, case, "time")
                 marks = {"marker": ".", "markersize": 3.0, "lw": 0.8} if kind == "ball" else {}
@@ -212,7 +223,7 @@ class Energy(Experiment[Settings]):
             cases = [_label(kind, dt) for dt in steps]
             entrants = [c for c in result.contenders if any(result.has(c, case) for case in cases)]
             values = {c: [result.figure(c, case, figure) for case in cases] for c in entrants}
-            style.bars(ax, result, cases, values, log=True, ticks=[_dt(dt) for dt in steps])
+            style.bars(ax, result, cases, values, log=True, ticks=[series.tick(dt) for dt in steps])
             style.label(ax, title, "", unit)
 
         after = f"after {settings.duration:g} s"
@@ -223,15 +234,6 @@ class Energy(Experiment[Settings]):
         bars(axes[2, 1], "pendulum", "angle_error_deg", "pendulum: largest error of the angle", "error [deg]")
         style.legend(fig, axes)
         return fig
-
-
-def _dt(timestep: float) -> str:
-    return f"dt {1e3 * timestep:g} ms"
-
-
-def _middle(steps: Sequence[float]) -> float:
-    """The step length that is drawn over time: the second, if there is one."""
-    return steps[min(1, len(steps) - 1)]
 
 
 def _balls(time: Array, z: Array, settings: Settings) -> tuple[dict[str, float], dict[str, Array]]:
@@ -247,8 +249,7 @@ def _balls(time: Array, z: Array, settings: Settings) -> tuple[dict[str, float],
         "left_j": left[0],
         "bounces": ((z[:-1, 0] > bouncing_ball.RADIUS) & (z[1:, 0] <= bouncing_ball.RADIUS)).sum(),
     }
-    if not np.isfinite(z).all():
-        figures = dict.fromkeys(figures, math.nan)
+    figures = unless_lost(figures, z)
     moments, energy, _ = found[0]
     stride = max(1, len(moments) // SAMPLES)
     return figures, {"time": moments[::stride], "energy": energy[::stride]}
@@ -282,7 +283,6 @@ def _pendulum(time: Array, theta: Array, settings: Settings) -> tuple[dict[str, 
         "period_s": measured,
         "period_error_ppm": 1e6 * (measured / period(length, angle) - 1.0),
     }
-    if not np.isfinite(theta).all():
-        figures = dict.fromkeys(figures, math.nan)
+    figures = unless_lost(figures, theta)
     stride = max(1, len(drift) // SAMPLES)
     return figures, {"time": time[inner][::stride], "drift_ppm": drift[::stride]}

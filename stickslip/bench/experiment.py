@@ -171,6 +171,12 @@ def _copied(sample: Mapping[str, Any], time: float) -> dict[str, NDArray[np.floa
     return {name: np.array(value, dtype=float) for name, value in {**sample, "time": time}.items()}
 
 
+def unless_lost(figures: Mapping[str, float], *arrays: NDArray[Any]) -> dict[str, float]:
+    """The figures, or NaN for each of them if anything in the arrays is not finite: what is lost has no value."""
+    lost = not all(np.isfinite(array).all() for array in arrays)
+    return dict.fromkeys(figures, math.nan) if lost else dict(figures)
+
+
 def problems(sim: Simulation) -> list[str]:
     """What makes the figures of a simulation doubtful."""
     return sim.health().messages

@@ -17,7 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickslip.bench import style
-from stickslip.bench.experiment import SAMPLES, Experiment, Outcome, Reported, Score, Trial, problems, setting
+from stickslip.bench.experiment import (
+    SAMPLES,
+    Experiment,
+    Outcome,
+    Reported,
+    Score,
+    Trial,
+    problems,
+    setting,
+    unless_lost,
+)
 from stickslip.bench.result import Result
 from stickslip.physics.base import Physics
 from stickslip.simulation import Simulation
@@ -119,8 +129,7 @@ class Penetration(Experiment[Settings]):
             "contacts_a_step": whole.count / len(rows) / settings.worlds,
             "end_speed_mm_per_s": 1e3 * float(np.sqrt((speed**2).sum(axis=2).mean())),
         }
-        if not (np.isfinite(sim.qpos.numpy()).all() and np.isfinite(speed).all()):
-            figures = dict.fromkeys(figures, float("nan"))  # what is broken has no contacts, and would look fine
+        figures = unless_lost(figures, sim.qpos.numpy(), speed)  # what is broken has no contacts, and would look fine
         series = {**_in_time(np.array(rows)), "deeper_percent": 100.0 * whole.deeper / max(whole.count, 1)}
         return Outcome(figures, series, problems(sim))
 

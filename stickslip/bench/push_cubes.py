@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip.bench import style, timing
+from stickslip.bench import series, style, timing
 from stickslip.bench.experiment import (
     GRAVITY,
     SAMPLES,
@@ -34,6 +34,7 @@ from stickslip.bench.experiment import (
     problems,
     setting,
     state_of,
+    unless_lost,
 )
 from stickslip.bench.qp import TimedSolver
 from stickslip.bench.result import Result
@@ -41,8 +42,6 @@ from stickslip.physics.base import Physics
 from stickslip.scenes.push_cubes import BAR_MASS, DAMPING, GAIN
 from stickslip.simulation import Simulation
 
-LATE = 0.25
-"""Share of the run, at its end, over which the force is taken."""
 SHIFT = 0.01
 """Largest shift of a cube at the start, along x and along y [m]."""
 RIVAL = "qp:tolerance=0.001"
@@ -114,7 +113,7 @@ class PushCubes(Experiment[Settings]):
         start = scattered(state_of(sim)["qpos"][0], trial.random())
         sim.qpos = start
         bar, ms, solver_ms, depth = _push(sim, settings, trial)
-        late = settings.steps - max(1, round(LATE * settings.steps))
+        late = settings.steps - max(1, round(series.LATE * settings.steps))
         target = settings.advance * np.arange(1, settings.steps + 1)
         force = load(bar[late:, 0], bar[late:, 1], target[late:], settings.timestep)
         moved = (state_of(sim)["qpos"][0] - start)[1:].reshape(-1, 7)[:, 0]
@@ -130,11 +129,10 @@ class PushCubes(Experiment[Settings]):
             "pushed_mm": 1e3 * moved.mean(),
             "penetration_mm": 1e3 * depth.max(),
         }
-        if not (np.isfinite(bar).all() and np.isfinite(moved).all()):
-            figures = dict.fromkeys(figures, np.nan)
+        figures = unless_lost(figures, bar, moved)
         stored = slice(None, None, -(-settings.steps // SAMPLES))
-        series = {"time": settings.timestep * np.arange(1, settings.steps + 1)[stored], "ms": ms[stored]}
-        return Outcome(figures, series, problems(sim))
+        drawn = {"time": settings.timestep * np.arange(1, settings.steps + 1)[stored], "ms": ms[stored]}
+        return Outcome(figures, drawn, problems(sim))
 
     def relate(self, result: Result) -> None:
         for case in result.cases:
@@ -185,7 +183,9 @@ class PushCubes(Experiment[Settings]):
             style.bars(ratios, result, cases, values("over_qp"), log=True)
         style.label(ratios, f"how many times faster than {style.short(RIVAL)}", "", "times")
         style.bars(forces, result, cases, values("force_error_percent"), log=True)
-        style.label(forces, f"error of the force on the bar, last {LATE:.0%} of the run, magnitude", "", "error [%]")
+        style.label(
+            forces, f"error of the force on the bar, last {series.LATE:.0%} of the run, magnitude", "", "error [%]"
+        )
         style.bars(depths, result, cases, values("penetration_mm"), log=True)
         style.label(depths, "deepest contact", "", "depth [mm]")
         style.legend(fig, axes)

@@ -18,15 +18,24 @@ from typing import Any
 
 import numpy as np
 
-from stickslip.bench import style
-from stickslip.bench.experiment import GRAVITY, Experiment, Outcome, Reported, Score, Trial, problems, setting, state_of
+from stickslip.bench import series, style
+from stickslip.bench.experiment import (
+    GRAVITY,
+    Experiment,
+    Outcome,
+    Reported,
+    Score,
+    Trial,
+    problems,
+    setting,
+    state_of,
+    unless_lost,
+)
 from stickslip.bench.result import Result
 from stickslip.physics.base import Physics
 from stickslip.simulation import Simulation
 
 CASE = "driven sphere"
-LATE = 0.25
-"""Share of the run, at its end, over which the acceleration is taken."""
 FLAT = 0.1
 """Share of the exact acceleration below which the speed counts as a plateau."""
 SMALL = 1e-3
@@ -76,7 +85,7 @@ class Sheath(Experiment[Settings]):
         track = trial.record(sim, steps, lambda sim: {**state_of(sim), "upper": upper_force(sim)}, samples=steps)
         time, speed, height = track["time"], track["qvel"][:, 0, 0], track["qpos"][:, 0, 2]
         exact = acceleration(settings)
-        late = np.flatnonzero(time >= (1.0 - LATE) * time[-1] - 1e-9)[0] if steps > 1 else 0
+        late = int(np.argmax(series.late(time)))
         late_acceleration = (speed[-1] - speed[late]) / (time[-1] - time[late])
         flat = abs(late_acceleration) < FLAT * abs(exact)
         figures = {
@@ -89,10 +98,9 @@ class Sheath(Experiment[Settings]):
             "lift_mm": 1e3 * height.max(),
             "sink_mm": -1e3 * height.min() + 0.0,
         }
-        if not np.isfinite(speed).all():
-            figures = dict.fromkeys(figures, np.nan)
-        series = {"time": time, "speed": speed, "height_mm": 1e3 * height, "upper_force": track["upper"]}
-        return Outcome(figures, series, problems(sim))
+        figures = unless_lost(figures, track["qpos"], track["qvel"])
+        drawn = {"time": time, "speed": speed, "height_mm": 1e3 * height, "upper_force": track["upper"]}
+        return Outcome(figures, drawn, problems(sim))
 
     def scores(self, settings: Settings) -> Sequence[Score]:
         end = f"after {settings.duration:g} s"

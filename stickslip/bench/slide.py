@@ -30,6 +30,7 @@ from stickslip.bench.experiment import (
     problems,
     setting,
     state_of,
+    unless_lost,
 )
 from stickslip.bench.result import Result
 from stickslip.physics.base import Physics
@@ -88,8 +89,7 @@ class Slide(Experiment[Settings]):
             "jolt": np.abs(np.diff(along)).max(),
             "end_speed": np.linalg.norm(track["qvel"][-1, 0, :3]),
         }
-        if not (np.isfinite(track["qpos"]).all() and np.isfinite(track["qvel"]).all()):
-            figures = dict.fromkeys(figures, np.nan)
+        figures = unless_lost(figures, track["qpos"], track["qvel"])
         stored = slice(None, None, -(-steps // SAMPLES))
         series = {"time": time[stored], "speed": along[stored], "height_mm": 1e3 * height[stored]}
         return Outcome(figures, series, problems(sim))

@@ -33,6 +33,7 @@ from stickslip.bench.experiment import (
     problems,
     setting,
     state_of,
+    unless_lost,
 )
 from stickslip.bench.penetration import Penetration
 from stickslip.bench.result import Result
@@ -114,8 +115,7 @@ class Stability(Experiment[Settings]):
             "stable": float(growth <= SMALL * settings.speed and not thrown),
             "rests": float(end_speed <= SMALL * settings.speed),
         }
-        if not np.isfinite(np.hstack([track["qpos"][:, 0], track["qvel"][:, 0]])).all():
-            figures = dict.fromkeys(figures, math.nan)
+        figures = unless_lost(figures, track["qpos"], track["qvel"])
         thin = slice(None, None, max(1, len(time) // SAMPLES))
         shown = {"time": time, "speed": speed, "height_mm": 1e3 * height}
         return Outcome(figures, {name: values[thin] for name, values in shown.items()}, problems(sim))

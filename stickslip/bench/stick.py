@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickslip.bench import motion, series, style
-from stickslip.bench.experiment import GRAVITY, Experiment, Outcome, Score, Trial, problems, setting, state_of
+from stickslip.bench.experiment import Experiment, Outcome, Score, Trial, problems, setting, state_of
 from stickslip.bench.result import Result
 from stickslip.physics.base import Physics
 
@@ -39,11 +39,6 @@ class Settings:
 class Case:
     angle: float
     timestep: float
-
-
-def slide(angle: float, mu: float, time: Any) -> Any:
-    """Way down a slope from rest [m], at `time` [s]; zero where friction holds."""
-    return 0.5 * max(0.0, GRAVITY * (math.sin(angle) - mu * math.cos(angle))) * time**2
 
 
 def farthest(pose: NDArray[np.float64], half: float) -> float:
@@ -82,7 +77,7 @@ class Stick(Experiment[Settings]):
         moved = pose[:, :3] - pose[0, :3]
         downhill = np.array([math.cos(case.angle), 0.0, -math.sin(case.angle)])
         way = moved @ downhill
-        expected = slide(case.angle, settings.mu, time[-1])
+        expected = motion.down_slope(case.angle, settings.mu, time[-1])
         error = float(np.linalg.norm(moved[-1] - expected * downhill))
         late = series.late(time)
         figures = {
@@ -127,7 +122,7 @@ class Stick(Experiment[Settings]):
                 time = result.series(contender, middle, "time")
                 style.line(row[0], result, contender, time, result.series(contender, middle, "moved_mm"))
             moments = np.linspace(0.0, settings.duration, 100)
-            style.reference(row[0], moments, 1e3 * slide(angle, settings.mu, moments))
+            style.reference(row[0], moments, 1e3 * motion.down_slope(angle, settings.mu, moments))
             title = f"slope {angle:.3g} rad, must {kind}; {series.tick(series.usual(steps))}"
             style.label(row[0], title, "time [s]", "moved downhill [mm]")
             if kind == "stick":

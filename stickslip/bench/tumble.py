@@ -38,6 +38,7 @@ from stickslip.bench.experiment import (
     problems,
     setting,
     state_of,
+    unless_lost,
 )
 from stickslip.bench.result import Result
 from stickslip.physics.base import Physics
@@ -157,8 +158,7 @@ class Tumble(Experiment[Settings]):
             "flight_error_mm": 1e3 * off.max() if len(off) > 1 else np.nan,  # the start is given
             "vertical_variation": np.abs(np.diff(qvel[:, 2])).sum(),
         }
-        if not (np.isfinite(qpos).all() and np.isfinite(qvel).all()):
-            figures = dict.fromkeys(figures, np.nan)
+        figures = unless_lost(figures, qpos, qvel)
         stored = slice(None, None, -(-steps // (2 * SAMPLES)))
         series = {
             "time": time[stored],

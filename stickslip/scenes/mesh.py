@@ -148,7 +148,8 @@ def bunny() -> Mesh:
     from pxr import Usd, UsdGeom  # pyright: ignore[reportMissingImports]
 
     stage = Usd.Stage.Open(str(path))  # pyright: ignore[reportAttributeAccessIssue]
-    shape = UsdGeom.Mesh(stage.GetPrimAtPath("/root/bunny"))  # pyright: ignore[reportAttributeAccessIssue]
+    kind = UsdGeom.Mesh  # pyright: ignore[reportAttributeAccessIssue]
+    shape = next(kind(prim) for prim in stage.Traverse() if prim.IsA(kind))
     x, y, z = np.array(shape.GetPointsAttr().Get(), dtype=float).T
     faces = np.array(shape.GetFaceVertexIndicesAttr().Get(), dtype=np.int64).reshape(-1, 3)
     return Mesh(np.stack([x, -z, y], axis=1), faces).of_volume(VOLUME).at_rest()  # the file has y up

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from stickslip.bench import runner
+from stickslip.bench.motion import down_slope as slide
 from stickslip.bench.result import load
-from stickslip.bench.stick import Stick, farthest, slide
+from stickslip.bench.stick import Stick, farthest
 from tests.bench import scripted
 
 
