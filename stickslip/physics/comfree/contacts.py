@@ -1,4 +1,4 @@
-"""Contacts in closed form without Jacobian rows: body twists, facet forces, gathering of wrenches."""
+"""Contacts in closed form without Jacobian rows: facet forces and their wrenches."""
 
 import mujoco_warp as mjw
 import warp as wp
@@ -6,9 +6,10 @@ from mujoco_warp import ConeType
 
 from stickslip.physics.comfree import exact
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import MIN_INVERSE_MASS, Scratch, impedance_force, unilateral
-from stickslip.physics.contact import body_twist, impedance, point_velocity, wrench_at
+from stickslip.physics.comfree.rows import Scratch, impedance_force, unilateral
+from stickslip.physics.contact import impedance, point_velocity, wrench_at
 from stickslip.physics.mjwarp_private import ConstraintType, ContactType, vec5, vec10, vec11
+from stickslip.physics.rowfree.rows import MIN_INVERSE_MASS
 
 wp.set_module_options({"enable_backward": False})
 
@@ -30,42 +31,6 @@ def stable_ratio(ratio: float, nfacet: int, k: float, d: float, timestep: float)
     """
     gain = float(nfacet) * ratio * (k * timestep + d)
     return ratio * wp.min(1.0, MAX_GAIN / wp.max(gain, 1.0e-10))
-
-
-@wp.kernel
-def _predict_body_twist(
-    # Model:
-    opt_timestep: wp.array[float],
-    body_weldid: wp.array[int],
-    body_dofnum: wp.array[int],
-    body_dofadr: wp.array[int],
-    dof_parentid: wp.array[int],
-    # Data in:
-    qvel_in: wp.array2d[float],
-    cdof_in: wp.array2d[wp.spatial_vector],
-    # In:
-    qacc_free_in: wp.array2d[float],
-    # Data out:
-    ne_out: wp.array[int],
-    nf_out: wp.array[int],
-    nl_out: wp.array[int],
-    nefc_out: wp.array[int],
-    # Out:
-    twist_out: wp.array2d[wp.spatial_vector],
-    wrench_out: wp.array2d[wp.spatial_vector],
-):
-    """Twist of every body for v_s = v + dt H^-1 (tau - c), equation (2); clears the wrenches and all rows."""
-    worldid, bodyid = wp.tid()
-    if bodyid == 0:
-        ne_out[worldid] = 0
-        nf_out[worldid] = 0
-        nl_out[worldid] = 0
-        nefc_out[worldid] = 0
-    timestep = opt_timestep[worldid % opt_timestep.shape[0]]
-    twist_out[worldid, bodyid] = body_twist(
-        body_weldid, body_dofnum, body_dofadr, dof_parentid, cdof_in, qvel_in, qacc_free_in, timestep, worldid, bodyid
-    )
-    wrench_out[worldid, bodyid] = wp.spatial_vector()
 
 
 @wp.kernel
@@ -210,61 +175,6 @@ def _resolve_contact(
                 efc_id_out[worldid, row] = conid
                 efc_force_out[worldid, row] = facet[i]
             contact_efc_address_out[conid, i] = row
-
-
-@wp.kernel
-def _gather_wrench(
-    # Model:
-    dof_bodyid: wp.array[int],
-    body_subtreenum: wp.array[int],
-    # Data in:
-    cdof_in: wp.array2d[wp.spatial_vector],
-    qfrc_smooth_in: wp.array2d[float],
-    # In:
-    wrench_in: wp.array2d[wp.spatial_vector],
-    qfrc_row_in: wp.array2d[float],
-    # Data out:
-    qfrc_constraint_out: wp.array2d[float],
-    efc_Ma_out: wp.array2d[float],
-):
-    """Constraint force of a dof: its motion times the wrenches on all bodies it moves, and what acts on it alone."""
-    worldid, dofid = wp.tid()
-    bodyid = dof_bodyid[dofid]
-    wrench = wp.spatial_vector()
-    for i in range(body_subtreenum[bodyid]):
-        wrench += wrench_in[worldid, bodyid + i]
-    qfrc = wp.dot(cdof_in[worldid, dofid], wrench) + qfrc_row_in[worldid, dofid]
-    qfrc_constraint_out[worldid, dofid] = qfrc
-    efc_Ma_out[worldid, dofid] = qfrc_smooth_in[worldid, dofid] + qfrc
-
-
-def predict_twists(m: Model, d: mjw.Data, s: Scratch) -> None:
-    """Fill the twists of all bodies; clear their wrenches and the rows."""
-    wp.launch(
-        _predict_body_twist,
-        dim=(d.nworld, m.nbody),
-        inputs=[
-            m.opt.timestep,
-            m.body_weldid,
-            m.body_dofnum,
-            m.body_dofadr,
-            m.dof_parentid,
-            d.qvel,
-            d.cdof,
-            s.qacc_free,
-        ],
-        outputs=[d.ne, d.nf, d.nl, d.nefc, s.twist, s.wrench],
-    )
-
-
-def gather_forces(m: Model, d: mjw.Data, s: Scratch) -> None:
-    """qfrc_constraint and efc.Ma from the wrenches on bodies and the forces on dofs."""
-    wp.launch(
-        _gather_wrench,
-        dim=(d.nworld, m.nv),
-        inputs=[m.dof_bodyid, m.comfree.body_subtreenum, d.cdof, d.qfrc_smooth, s.wrench, s.qfrc_row],
-        outputs=[d.qfrc_constraint, d.efc.Ma],
-    )
 
 
 def resolve_contacts(m: Model, d: mjw.Data, s: Scratch, H: wp.array) -> None:

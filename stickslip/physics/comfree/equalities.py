@@ -8,20 +8,19 @@ import warp as wp
 from mujoco_warp import ObjType
 
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import (
-    Gains,
+from stickslip.physics.comfree.rows import Gains, Scratch, row_force, row_mass
+from stickslip.physics.contact import conjugate, mul_quat, point_velocity, wrench_at
+from stickslip.physics.mjwarp_private import ConstraintType, EqType, vec5, vec12
+from stickslip.physics.rowfree.rows import (
     Rows,
-    Scratch,
     Tendons,
     free_velocity,
+    polynomial,
+    polynomial_slope,
     pull_tendon,
-    row_force,
-    row_mass,
     store_row,
     tendon_free_velocity,
 )
-from stickslip.physics.contact import conjugate, mul_quat, point_velocity, wrench_at
-from stickslip.physics.mjwarp_private import ConstraintType, EqType, vec5, vec12
 
 wp.set_module_options({"enable_backward": False})
 
@@ -155,16 +154,6 @@ def resolve_bodies(
 
 
 @wp.func
-def polynomial(data: vec12, x: float) -> float:
-    return data[0] + x * (data[1] + x * (data[2] + x * (data[3] + x * data[4])))
-
-
-@wp.func
-def polynomial_slope(data: vec12, x: float) -> float:
-    return data[1] + x * (2.0 * data[2] + x * (3.0 * data[3] + x * 4.0 * data[4]))
-
-
-@wp.func
 def resolve_joints(
     # Model:
     gains: Gains,
@@ -194,7 +183,7 @@ def resolve_joints(
     invweight_id = worldid % dof_invweight0.shape[0]
     dof1 = jnt_dofadr[jnt1]
     phi = qpos_in[worldid, jnt_qposadr[jnt1]] - qpos0[qpos0_id, jnt_qposadr[jnt1]] - data[0]
-    u = free_velocity(gains, qvel_in, qacc_free_in, worldid, dof1)
+    u = free_velocity(gains.timestep, qvel_in, qacc_free_in, worldid, dof1)
     inverse = dof_invweight0[invweight_id, dof1]
     slope = float(0.0)
     dof2 = int(-1)
@@ -203,7 +192,7 @@ def resolve_joints(
         x = qpos_in[worldid, jnt_qposadr[jnt2]] - qpos0[qpos0_id, jnt_qposadr[jnt2]]
         phi -= polynomial(data, x) - data[0]
         slope = polynomial_slope(data, x)
-        u -= slope * free_velocity(gains, qvel_in, qacc_free_in, worldid, dof2)
+        u -= slope * free_velocity(gains.timestep, qvel_in, qacc_free_in, worldid, dof2)
         inverse += dof_invweight0[invweight_id, dof2]
     mass = row_mass(equalities.solimp[worldid % equalities.solimp.shape[0], eqid], phi, inverse)
     force = row_force(gains, worldid, mass, u, phi)
@@ -239,14 +228,14 @@ def resolve_tendons(
     length0_id = worldid % tendon_length0.shape[0]
     invweight_id = worldid % tendons.invweight0.shape[0]
     phi = tendons.length[worldid, ten1] - tendon_length0[length0_id, ten1] - data[0]
-    u = tendon_free_velocity(gains, tendons, qvel_in, qacc_free_in, worldid, ten1)
+    u = tendon_free_velocity(gains.timestep, tendons, qvel_in, qacc_free_in, worldid, ten1)
     inverse = tendons.invweight0[invweight_id, ten1]
     slope = float(0.0)
     if ten2 >= 0:
         x = tendons.length[worldid, ten2] - tendon_length0[length0_id, ten2]
         phi -= polynomial(data, x) - data[0]
         slope = polynomial_slope(data, x)
-        u -= slope * tendon_free_velocity(gains, tendons, qvel_in, qacc_free_in, worldid, ten2)
+        u -= slope * tendon_free_velocity(gains.timestep, tendons, qvel_in, qacc_free_in, worldid, ten2)
         inverse += tendons.invweight0[invweight_id, ten2]
     mass = row_mass(equalities.solimp[worldid % equalities.solimp.shape[0], eqid], phi, inverse)
     force = row_force(gains, worldid, mass, u, phi)
@@ -367,10 +356,10 @@ def resolve_equalities(m: Model, d: mjw.Data, s: Scratch) -> None:
     equalities = Equalities()
     equalities.type, equalities.objtype = m.eq_type, m.eq_objtype
     equalities.obj1id, equalities.obj2id = m.eq_obj1id, m.eq_obj2id
-    equalities.solimp, equalities.data, equalities.order = m.eq_solimp, m.eq_data, m.comfree.eq_order
+    equalities.solimp, equalities.data, equalities.order = m.eq_solimp, m.eq_data, m.structure.eq_order
     wp.launch(
         _resolve_equality,
-        dim=(d.nworld, m.comfree.eq_order.size),
+        dim=(d.nworld, m.structure.eq_order.size),
         inputs=[
             s.gains,
             equalities,

@@ -10,35 +10,9 @@ import warp as wp
 
 from stickslip.physics.comfree.model import Model
 from stickslip.physics.mjwarp_private import vec11
+from stickslip.physics.rowfree.tree import factor_tree
 
 wp.set_module_options({"enable_backward": False})
-
-
-@wp.kernel
-def _factor_tree(
-    # Model:
-    nv: int,
-    M_rownnz: wp.array[int],
-    M_rowadr: wp.array[int],
-    M_colind: wp.array[int],
-    # In and out:
-    L: wp.array2d[float],
-):
-    """H = L' D L in place: D on the diagonal, unit L below it."""
-    worldid = wp.tid()
-    for n in range(nv):
-        k = nv - 1 - n
-        adr = M_rowadr[k]
-        nnz = M_rownnz[k] - 1
-        pivot = L[worldid, adr + nnz]
-        for a in range(nnz):
-            i = nnz - 1 - a
-            col = M_colind[adr + i]
-            scaled = L[worldid, adr + i] / pivot
-            # the row of an ancestor starts with the same columns as this row
-            for j in range(i + 1):
-                L[worldid, M_rowadr[col] + j] -= scaled * L[worldid, adr + j]
-            L[worldid, adr + i] = scaled
 
 
 @wp.func
@@ -154,9 +128,8 @@ def _contact_gram(
 
 def contact_gram(m: Model, d: mjw.Data, H: wp.array) -> wp.array:
     """G_nn, G_ni, G_ii of every contact for the matrix H (sparse structure of M)."""
-    L = wp.clone(H)
-    wp.launch(_factor_tree, dim=d.nworld, inputs=[m.nv, m.M_rownnz, m.M_rowadr, m.M_colind], outputs=[L])
-    scratch = wp.empty((d.naconmax, 6, 2 * m.comfree.maxdepth), dtype=float)
+    L = factor_tree(m, d, H)
+    scratch = wp.empty((d.naconmax, 6, 2 * m.structure.maxdepth), dtype=float)
     gram = wp.empty(d.naconmax, dtype=vec11)
     wp.launch(
         _contact_gram,
@@ -171,8 +144,8 @@ def contact_gram(m: Model, d: mjw.Data, H: wp.array) -> wp.array:
             m.M_rownnz,
             m.M_rowadr,
             m.M_colind,
-            m.comfree.dof_depth,
-            m.comfree.maxdepth,
+            m.structure.dof_depth,
+            m.structure.maxdepth,
             d.naconmax,
             d.nacon,
             d.subtree_com,

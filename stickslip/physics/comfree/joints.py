@@ -5,21 +5,17 @@ import warp as wp
 from mujoco_warp import JointType
 
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import (
-    Gains,
+from stickslip.physics.comfree.rows import Gains, Scratch, row_force, row_mass, unilateral
+from stickslip.physics.mjwarp_private import ConstraintType, vec5
+from stickslip.physics.rowfree.rows import (
     Rows,
-    Scratch,
     Tendons,
     free_velocity,
     pull_tendon,
-    row_force,
-    row_mass,
     store_row,
     tendon_free_velocity,
     tendon_velocity,
-    unilateral,
 )
-from stickslip.physics.mjwarp_private import ConstraintType, vec5
 
 wp.set_module_options({"enable_backward": False})
 
@@ -53,7 +49,7 @@ def _resolve_friction(
             return
         inverse = dof_invweight0[worldid % dof_invweight0.shape[0], index]
         mass = row_mass(dof_solimp[worldid % dof_solimp.shape[0], index], 0.0, inverse)
-        u = free_velocity(gains, qvel_in, qacc_free_in, worldid, index)
+        u = free_velocity(gains.timestep, qvel_in, qacc_free_in, worldid, index)
         force = wp.clamp(row_force(gains, worldid, mass, u, 0.0), -limit, limit)
         wp.atomic_add(nf_out, worldid, 1)
         row = wp.atomic_add(rows.nefc, worldid, 1)
@@ -66,7 +62,7 @@ def _resolve_friction(
             return
         inverse = tendons.invweight0[worldid % tendons.invweight0.shape[0], tenid]
         mass = row_mass(tendon_solimp_fri[worldid % tendon_solimp_fri.shape[0], tenid], 0.0, inverse)
-        u = tendon_free_velocity(gains, tendons, qvel_in, qacc_free_in, worldid, tenid)
+        u = tendon_free_velocity(gains.timestep, tendons, qvel_in, qacc_free_in, worldid, tenid)
         force = wp.clamp(row_force(gains, worldid, mass, u, 0.0), -limit, limit)
         wp.atomic_add(nf_out, worldid, 1)
         row = wp.atomic_add(rows.nefc, worldid, 1)
@@ -130,10 +126,10 @@ def _resolve_joint_limit(
     vel = float(0.0)
     if is_ball:
         for i in range(3):
-            u -= axis[i] * free_velocity(gains, qvel_in, qacc_free_in, worldid, dofid + i)
+            u -= axis[i] * free_velocity(gains.timestep, qvel_in, qacc_free_in, worldid, dofid + i)
             vel -= axis[i] * qvel_in[worldid, dofid + i]
     else:
-        u = sign * free_velocity(gains, qvel_in, qacc_free_in, worldid, dofid)
+        u = sign * free_velocity(gains.timestep, qvel_in, qacc_free_in, worldid, dofid)
         vel = sign * qvel_in[worldid, dofid]
     inverse = dof_invweight0[worldid % dof_invweight0.shape[0], dofid]
     mass = row_mass(jnt_solimp[worldid % jnt_solimp.shape[0], jntid], phi, inverse)
@@ -183,7 +179,7 @@ def _resolve_tendon_limit(
     sign = float(1.0)
     if low >= high:
         sign = -1.0
-    u = sign * tendon_free_velocity(gains, tendons, qvel_in, qacc_free_in, worldid, tenid)
+    u = sign * tendon_free_velocity(gains.timestep, tendons, qvel_in, qacc_free_in, worldid, tenid)
     inverse = tendons.invweight0[worldid % tendons.invweight0.shape[0], tenid]
     mass = row_mass(tendon_solimp_lim[worldid % tendon_solimp_lim.shape[0], tenid], phi, inverse)
     force = unilateral(row_force(gains, worldid, mass, u, phi), gains.smoothing)
@@ -220,7 +216,7 @@ def resolve_limits(m: Model, d: mjw.Data, s: Scratch) -> None:
     """Add the forces of joint and tendon limits."""
     wp.launch(
         _resolve_joint_limit,
-        dim=(d.nworld, m.comfree.jnt_limited.size),
+        dim=(d.nworld, m.structure.jnt_limited.size),
         inputs=[
             s.gains,
             m.jnt_type,
@@ -230,7 +226,7 @@ def resolve_limits(m: Model, d: mjw.Data, s: Scratch) -> None:
             m.jnt_range,
             m.jnt_margin,
             m.dof_invweight0,
-            m.comfree.jnt_limited,
+            m.structure.jnt_limited,
             d.qpos,
             d.qvel,
             s.qacc_free,

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, final
 
@@ -12,9 +11,8 @@ import mujoco_warp as mjw
 from stickslip.errors import InputError
 from stickslip.physics.base import Stage
 from stickslip.physics.comfree import model, pipeline
+from stickslip.physics.rowfree.model import make_data, unsupported_features, warn_unused
 from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
-
-_INTEGRATORS = (mujoco.mjtIntegrator.mjINT_EULER, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
 
 
 @final
@@ -60,7 +58,7 @@ class ComFree(WarpPhysics[model.Model]):
         return m
 
     def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
-        return model.make_data(mjm, nworld, njmax, nconmax=nconmax)
+        return make_data(mjm, nworld, njmax, nconmax=nconmax)
 
     def advance(self, m: model.Model, d: Data) -> None:
         pipeline.step(m, d)
@@ -73,29 +71,7 @@ def put_model(
     mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None = None, *, stacklevel: int = 4, **parameters: Any
 ) -> model.Model:
     """ComFree's model; raises Unsupported naming what it cannot honour, warns of settings it has no use for."""
-    with naming_unsupported("comfree", _unsupported_features(mjm)):
+    with naming_unsupported("comfree", unsupported_features(mjm)):
         m = model.put_model(mjm, batch_sizes, **parameters)
-    unused = []
-    if mjm.opt.noslip_iterations:
-        unused.append(f"noslip_iterations={mjm.opt.noslip_iterations}")
-    if mjm.opt.impratio != 1.0:
-        unused.append(f"impratio={mjm.opt.impratio:g}")
-    if unused:
-        warnings.warn(f"comfree has no solver and does not use {', '.join(unused)}", stacklevel=stacklevel)
+    warn_unused(mjm, "comfree has no solver", stacklevel)
     return m
-
-
-def _unsupported_features(mjm: mujoco.MjModel) -> list[str]:
-    features = []
-    if mjm.nflex:
-        features.append(f"flex ({mjm.nflex} deformable bodies)")
-    if mjm.opt.integrator not in _INTEGRATORS:
-        name = mujoco.mjtIntegrator(mjm.opt.integrator).name.removeprefix("mjINT_")
-        features.append(f"integrator {name} (use Euler or implicitfast)")
-    if mjm.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP:
-        features.append("sleeping (clear the sleep flag)")
-    if (mjm.actuator_trntype == int(mujoco.mjtTrn.mjTRN_BODY)).any():
-        features.append("adhesion actuators (MuJoCo Warp reads their moment from contact rows)")
-    kinds = {mujoco.mjtEq(t).name.removeprefix("mjEQ_").lower() for t in mjm.eq_type}
-    features += [f"equality constraint {kind}" for kind in sorted(kinds - {"connect", "weld", "joint", "tendon"})]
-    return features

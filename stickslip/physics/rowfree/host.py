@@ -1,4 +1,4 @@
-"""ComFree's data back into an mujoco.MjData: forms the Jacobian, on the host and for one world only."""
+"""Data without a Jacobian back into an mujoco.MjData: forms the rows, on the host and for one world only."""
 
 import copy
 import dataclasses
@@ -6,6 +6,7 @@ import dataclasses
 import mujoco
 import mujoco_warp as mjw
 import numpy as np
+import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.physics.mjwarp_private import ConstraintType
@@ -21,11 +22,13 @@ class _HostArray:
         return self.array
 
 
-def get_data_into(result: mujoco.MjData, mjm: mujoco.MjModel, d: mjw.Data, world_id: int = 0) -> None:
+def get_data_into(
+    result: mujoco.MjData, mjm: mujoco.MjModel, d: mjw.Data, world_id: int = 0, velocity: wp.array | None = None
+) -> None:
     """Copy one world into `result`, as `mujoco_warp.get_data_into`, the constraint Jacobian included."""
     nefc = min(int(d.nefc.numpy()[world_id]), d.njmax)
     J = np.zeros((nefc, mjm.nv))
-    nrow = _fill_rows(J, mjm, d, world_id)
+    nrow = _fill_rows(J, mjm, d, world_id, d.qvel if velocity is None else velocity)
     pos, margin = (np.array(getattr(d.efc, name).numpy()[world_id]) for name in ("pos", "margin"))
     _fill_contacts(J, pos, margin, mjm, d, world_id)
 
@@ -48,15 +51,15 @@ def get_data_into(result: mujoco.MjData, mjm: mujoco.MjModel, d: mjw.Data, world
     vel[:nefc] = J @ d.qvel.numpy()[world_id]
     view.efc.vel, view.efc.frictionloss = of_world(vel), of_world(frictionloss)
     view.efc.pos, view.efc.margin = of_world(pos), of_world(margin)
-    view.efc.aref = of_world(np.zeros(d.njmax))  # ComFree has no reference acceleration
+    view.efc.aref = of_world(np.zeros(d.njmax))  # without rows there is no reference acceleration
     mjw.get_data_into(result, mjm, view, world_id)
 
 
-def _fill_rows(J: NDArray, mjm: mujoco.MjModel, d: mjw.Data, world: int) -> int:
+def _fill_rows(J: NDArray, mjm: mujoco.MjModel, d: mjw.Data, world: int, velocity: wp.array) -> int:
     """Rows of equalities, dry friction and limits from their kind and id; returns their number."""
     nrow = min(sum(int(count.numpy()[world]) for count in (d.ne, d.nf, d.nl)), len(J))
     kinds, ids = d.efc.type.numpy()[world], d.efc.id.numpy()[world]
-    qpos, length = _row_qpos(mjm, d, world), d.ten_length.numpy()[world]
+    qpos, length = _row_qpos(mjm, d, world, velocity), d.ten_length.numpy()[world]
     tendons = np.zeros((mjm.ntendon, mjm.nv))
     for tendon in range(mjm.ntendon):
         entries = slice(mjm.ten_J_rowadr[tendon], mjm.ten_J_rowadr[tendon] + mjm.ten_J_rownnz[tendon])
@@ -88,11 +91,11 @@ def _fill_rows(J: NDArray, mjm: mujoco.MjModel, d: mjw.Data, world: int) -> int:
     return nrow
 
 
-def _row_qpos(mjm: mujoco.MjModel, d: mjw.Data, world: int) -> NDArray:
+def _row_qpos(mjm: mujoco.MjModel, d: mjw.Data, world: int, velocity: wp.array) -> NDArray:
     """The positions that the rows belong to: after a step, those before it, found by the kinematics that it left."""
     now = d.qpos.numpy()[world].astype(float)
     before = now.copy()
-    mujoco.mj_integratePos(mjm, before, d.qvel.numpy()[world].astype(float), -mjm.opt.timestep)
+    mujoco.mj_integratePos(mjm, before, velocity.numpy()[world].astype(float), -mjm.opt.timestep)
     xpos, xmat = d.xpos.numpy()[world], d.xmat.numpy()[world].reshape(-1, 9)
     scratch = mujoco.MjData(mjm)
     scratch.mocap_pos[:], scratch.mocap_quat[:] = d.mocap_pos.numpy()[world], d.mocap_quat.numpy()[world]
@@ -152,7 +155,7 @@ def _mul_quat(a: NDArray, b: NDArray) -> NDArray:
 def _fill_contacts(
     J: NDArray, efc_pos: NDArray, efc_margin: NDArray, mjm: mujoco.MjModel, d: mjw.Data, world: int
 ) -> None:
-    """Facet rows of the contacts, equation (7), with their distance and margin."""
+    """Rows of the contacts in the layout of the cone, with their distance and margin."""
     ncon = min(int(d.nacon.numpy()[0]), d.naconmax)
     contact = {
         name: getattr(d.contact, name).numpy()[:ncon]

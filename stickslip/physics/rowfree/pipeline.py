@@ -1,0 +1,108 @@
+"""The step around a row-free solve: MuJoCo Warp's smooth stages, prediction and integration with one factorization."""
+
+import copy
+import dataclasses
+from collections.abc import Callable
+
+import mujoco_warp as mjw
+import warp as wp
+
+from stickslip.errors import InputError, Unsupported
+from stickslip.physics import mjwarp_private as private
+from stickslip.physics.mjwarp_private import Factor
+from stickslip.physics.rowfree.model import DataT, Model, ModelT
+from stickslip.physics.stages import inertia
+
+
+def check_options(m: mjw.Model, cls: type[Model], name: str, *, atomics: bool = True) -> None:
+    """Raise Unsupported for options of the device model that cannot be honoured; they can change after put_model.
+
+    Args:
+        m: the model, which must be a `cls`
+        cls: the physics' own model
+        name: of the physics; its drop-in module has the same without hyphens
+        atomics: whether it sums forces by atomics, so that it cannot keep their order
+    """
+    if not isinstance(m, cls):
+        maker = "another physics'" if isinstance(m, Model) else "MuJoCo Warp's"
+        raise InputError(f"this model is {maker}: make it with stickslip.{name.replace('-', '')}.put_model")
+    wrong = []
+    if m.opt.integrator not in (mjw.IntegratorType.EULER, mjw.IntegratorType.IMPLICITFAST):
+        wrong.append(f"integrator {mjw.IntegratorType(m.opt.integrator).name} (use Euler or implicitfast)")
+    if m.opt.enableflags & mjw.EnableBit.SLEEP:
+        wrong.append("sleeping (clear the sleep flag)")
+    if atomics and m.opt.deterministic & mjw.DeterminismType.ATOMICS:
+        wrong.append("opt.deterministic ATOMICS (contact forces are summed by atomics; clear that bit)")
+    if wrong:
+        raise Unsupported(f"{name} does not support: " + "; ".join(wrong))
+
+
+def fwd_position(m: ModelT, d: DataT, factorize: bool, make_rows: Callable[[ModelT, DataT], None]) -> None:
+    """Position-dependent computations, as MuJoCo Warp's `fwd_position`, with the physics' own rows."""
+    mjw.fwd_kinematics(m, d)
+    inertia(m, d)
+    if factorize:
+        mjw.factor_m(m, d)
+    if m.opt.run_collision_detection:
+        mjw.collision(m, d)
+    make_rows(m, d)
+    mjw.transmission(m, d)
+
+
+def fwd_acceleration(m: Model, d: mjw.Data, factorize: bool = False) -> None:
+    """qfrc_smooth and, unless opt.run_qacc_smooth is off and `predict` can do without it, qacc_smooth."""
+    view = copy.copy(m)
+    view.opt = copy.copy(m.opt)
+    if m.opt.run_qacc_smooth or not damped(m):
+        view.opt.run_qacc_smooth = True
+        mjw.fwd_acceleration(view, d, factorize=factorize)
+    else:
+        # MuJoCo Warp skips qacc_smooth for its Newton solver from a warm start: give the view these settings
+        view.opt.solver, view.opt.noslip_iterations, view.opt.iterations = mjw.SolverType.NEWTON, 0, 1
+        view.opt.disableflags = m.opt.disableflags & ~mjw.DisableBit.WARMSTART
+        mjw.fwd_acceleration(view, d, factorize=factorize)
+
+
+def damped(m: Model) -> bool:
+    """Whether the integrator's matrix can differ from M."""
+    return private.has_implicit_part(m) and not (m.opt.integrator == mjw.IntegratorType.EULER and m.undamped)
+
+
+@dataclasses.dataclass
+class Prediction:
+    """What the integrator would do without constraints.
+
+    Attributes:
+        qacc: H^-1 (tau - c), so that the velocity becomes v + dt qacc    (nworld, nv)
+        factor: H and its factors; None where H = M
+    """
+
+    qacc: wp.array
+    factor: Factor | None
+
+
+def predict(m: Model, d: mjw.Data) -> Prediction:
+    """The acceleration without constraints, by the integrator's matrix H."""
+    if not damped(m):
+        return Prediction(d.qacc_smooth, None)
+    qacc = wp.empty((d.nworld, m.nv), dtype=float)
+    factor = private.factor_solve(m, d, private.integration_matrix(m, d), qacc, d.qfrc_smooth)
+    return Prediction(qacc, factor)
+
+
+def accelerate(m: Model, d: mjw.Data) -> None:
+    """qacc = M^-1 (tau - c + J' lambda), with the factors of M that qacc_smooth took, or else fresh ones."""
+    if m.opt.run_qacc_smooth or not damped(m):
+        mjw.solve_m(m, d, d.qacc, d.efc.Ma)
+    else:
+        private.factor_solve_m(m, d, d.qacc, d.efc.Ma)
+
+
+def integrate(m: Model, d: mjw.Data, prediction: Prediction) -> None:
+    """Advance the state by H^-1 (tau - c + J' lambda), with the factors of the prediction."""
+    if prediction.factor is None:
+        private.advance(m, d, d.qacc)
+        return
+    qacc = wp.empty((d.nworld, m.nv), dtype=float)
+    private.solve(m, d, prediction.factor, qacc, d.efc.Ma)
+    private.advance(m, d, qacc)
