@@ -2,11 +2,15 @@
 
 from typing import Any
 
+from stickslip.bench.bullet import Bullet
 from stickslip.bench.energy import Energy
 from stickslip.bench.experiment import Experiment
 from stickslip.bench.grasp_creep import GraspCreep
+from stickslip.bench.hold import Hold
 from stickslip.bench.penetration import Penetration
+from stickslip.bench.pile import Pile
 from stickslip.bench.push_cubes import PushCubes
+from stickslip.bench.robust import Robust
 from stickslip.bench.rolling import Rolling
 from stickslip.bench.scaling import Scaling
 from stickslip.bench.seven_tests import SevenTests
@@ -25,9 +29,12 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
     for experiment in (
         Stick(),
         GraspCreep(),
+        Hold(),
         Stack(),
         SevenTests(),
         Penetration(),
+        Pile(),
+        Bullet(),
         Torsion(),
         Rolling(),
         Stability(),
@@ -35,6 +42,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         Tumble(),
         Sheath(),
         Energy(),
+        Robust(),
         PushCubes(),
         Scaling(),
         Throughput(),

@@ -5,6 +5,8 @@ looks ahead by a margin would otherwise fill its mean with zeros. MuJoCo, and th
 before geoms touch. The mean is over what touches, so read it with the number of contacts: a physics that throws the
 pile apart has few of them, and one in which nothing touches has no depth at all.
 
+The pile falls once more at longer steps, for the same time; without a step length, a figure is of the paper's 2 ms.
+
 The paper gives no positions, sizes or masses; those of the scene "drop-test" are ours. Its text says that penetration
 increases with the stiffness k, its table says the opposite; `reported` shows which one we see.
 """
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip.bench import style
+from stickslip.bench import series, style
 from stickslip.bench.experiment import (
     SAMPLES,
     Experiment,
@@ -47,6 +49,7 @@ PAPER = {
 }
 """Mean and standard deviation of the depth [mm], Fig. 2(b)."""
 CASE = "drop"
+"""The case of the paper; the others have their step length in their label."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +58,9 @@ class Settings:
     layers: int = setting(5, "layers, one kind of primitive each", low=1, high=10)
     steps: int = setting(1000, "steps of the run", low=4, high=1_000_000)
     timestep: float = setting(0.002, "length of a step [s]", low=1e-5, high=0.1)
+    other_timesteps: tuple[float, ...] = setting(
+        (), "lengths of a step at which the pile falls once more, for as long [s]; 10 ms on a CPU", low=1e-5, high=0.1
+    )
     every: int = setting(1, "steps between samples", low=1, high=1000)
     worlds: int = setting(1, "worlds; they differ only by the rounding of a parallel machine", low=1, high=65536)
 
@@ -99,25 +105,28 @@ class Penetration(Experiment[Settings]):
     source = "ComFree-Sim (arXiv:2603.12185), Sec. IV-A and Fig. 2"
     settings = Settings
     quick = {"n": 2, "layers": 2, "steps": 60}
+    cpu = {"other_timesteps": (0.01,)}
     extra = tuple(label for label in PAPER if ":" in label)
 
-    def cases(self, settings: Settings) -> Mapping[str, None]:
-        return {CASE: None}
+    def cases(self, settings: Settings) -> Mapping[str, float]:
+        others = [timestep for timestep in settings.other_timesteps if timestep != settings.timestep]
+        return {CASE: settings.timestep} | {f"{CASE}, {series.tick(timestep)}": timestep for timestep in others}
 
-    def measure(self, case: None, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:
+    def measure(self, case: float, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:
         scene = f"drop-test:n={settings.n},layers={settings.layers}"
-        sim = trial.simulation(scene, physics, nworld=settings.worlds, timestep=settings.timestep)
+        sim = trial.simulation(scene, physics, nworld=settings.worlds, timestep=case)
+        steps = max(1, round(settings.steps * settings.timestep / case))
         whole, settled = Tally(), Tally()
         rows = []
-        for start in range(0, settings.steps, settings.every):
-            stop = min(start + settings.every, settings.steps)
+        for start in range(0, steps, settings.every):
+            stop = min(start + settings.every, steps)
             sim.step(stop - start)
             depths = depths_of(sim)
             whole.add(depths)
-            if stop > (1.0 - SETTLED) * settings.steps:
+            if stop > (1.0 - SETTLED) * steps:
                 settled.add(depths)
-            rows.append((stop * settings.timestep, depths.sum(), depths.max(initial=0.0), len(depths)))
-            trial.progress(stop / settings.steps)
+            rows.append((stop * case, depths.sum(), depths.max(initial=0.0), len(depths)))
+            trial.progress(stop / steps)
         speed = sim.qvel.numpy().astype(float).reshape(settings.worlds, -1, 6)[:, :, :3]
         figures = {
             "mean_mm": whole.mean,
@@ -130,19 +139,25 @@ class Penetration(Experiment[Settings]):
             "end_speed_mm_per_s": 1e3 * float(np.sqrt((speed**2).sum(axis=2).mean())),
         }
         figures = unless_lost(figures, sim.qpos.numpy(), speed)  # what is broken has no contacts, and would look fine
-        series = {**_in_time(np.array(rows)), "deeper_percent": 100.0 * whole.deeper / max(whole.count, 1)}
-        return Outcome(figures, series, problems(sim))
+        shown = {**_in_time(np.array(rows)), "deeper_percent": 100.0 * whole.deeper / max(whole.count, 1)}
+        return Outcome(figures, shown, problems(sim))
 
     def scores(self, settings: Settings) -> Sequence[Score]:
+        rows = (
+            ("falling pile, mean", "mean_mm"),
+            ("falling pile, deepest", "max_mm"),
+            ("settled pile, mean", "settled_mean_mm"),
+        )
         return [
-            Score("penetration in a falling pile, mean", CASE, "mean_mm", "mm", absent="no contact"),
-            Score("penetration in a falling pile, deepest", CASE, "max_mm", "mm", absent="no contact"),
-            Score("penetration in a settled pile, mean", CASE, "settled_mean_mm", "mm", absent="no contact"),
+            Score(f"penetration in a {what}{case.removeprefix(CASE)}", case, figure, "mm", absent="no contact")
+            for case in self.cases(settings)
+            for what, figure in rows
         ]
 
     def reported(self, result: Result) -> Sequence[Reported]:
         settings = self.make_settings(result.settings)
-        if dataclasses.replace(settings, every=1, worlds=1) != Settings():
+        free = {name: getattr(Settings(), name) for name in ("every", "worlds", "other_timesteps")}
+        if dataclasses.replace(settings, **free) != Settings():
             return ()  # another scene than the paper's
 
         def measured(label: str) -> str:
@@ -161,41 +176,38 @@ class Penetration(Experiment[Settings]):
 
     def draw(self, result: Result) -> Any:
         settings = self.make_settings(result.settings)
-        size = f"{settings.n} x {settings.n} x {settings.layers} bodies, dt {1e3 * settings.timestep:g} ms"
-        fig, axes = style.figure(f"penetration: a pile falls onto a block ({size})", 2, 3, width=17.0)
-        (top, time_axis, contacts), (bottom, spread, touching) = axes
-        entrants = result.ran(CASE)
-
-        def values(name: str) -> dict[str, list[float]]:
-            return {c: [result.figure(c, CASE, name)] for c in entrants}
-
-        style.bars(top, result, ["whole run"], values("mean_mm"), errors=values("std_mm"))
-        style.label(top, "all touching contacts: mean (bar, number), standard deviation (line)", "", "depth [mm]")
-        top.set_ylim(bottom=0.0)
-        style.bars(
-            bottom, result, ["settled", "deepest"], _joined(values("settled_mean_mm"), values("max_mm")), log=True
+        cases = self.cases(settings)
+        ticks = [series.tick(timestep) for timestep in cases.values()]
+        size = f"{settings.n} x {settings.n} x {settings.layers} bodies"
+        fig, rows = style.figure(f"penetration: a pile falls onto a block ({size})", 3, width=17.0)
+        (mean, settled), (deepest, touching) = (style.split(row, 2) for row in rows[:2, 0])
+        time_axis, spread, contacts = style.split(rows[2, 0], 3)
+        bars = (
+            (mean, "mean_mm", "all touching contacts: mean (bar, number), standard deviation (line)", "depth [mm]"),
+            (settled, "settled_mean_mm", f"mean of the last {SETTLED:.0%} of the run", "depth [mm]"),
+            (deepest, "max_mm", "deepest contact of all", "depth [mm]"),
+            (touching, "contacts_a_step", "touching contacts: with few, a mean depth says little", "contacts a step"),
         )
-        style.label(
-            bottom, f"mean of the last {SETTLED:.0%} of the run, and the deepest contact of all", "", "depth [mm]"
-        )
-        for contender in entrants:
+        for ax, figure, title, unit in bars:
+            errors = series.figures(result, list(cases), "std_mm") if figure == "mean_mm" else None
+            values, log = series.figures(result, list(cases), figure), figure in ("settled_mean_mm", "max_mm")
+            style.bars(ax, result, list(cases), values, errors=errors, log=log, ticks=ticks)
+            style.label(ax, title, "", unit)
+        mean.set_ylim(bottom=0.0)
+        for contender in result.ran(CASE):
             time = result.series(contender, CASE, "time")
             style.line(time_axis, result, contender, time, result.series(contender, CASE, "mean_mm"))
             number = result.series(contender, CASE, "contacts") / settings.worlds
             style.line(contacts, result, contender, time, number)
             deeper = result.series(contender, CASE, "deeper_percent")
             style.line(spread, result, contender, EDGES[deeper > 0], deeper[deeper > 0])
-        style.label(time_axis, "mean depth over time", "time [s]", "depth [mm]")
+        style.label(time_axis, f"mean depth over time, {ticks[0]}", "time [s]", "depth [mm]")
         time_axis.set_yscale("log")
-        style.label(spread, "share of contacts deeper than", "depth [mm]", "share [%]")
+        style.label(spread, f"share of contacts deeper than, {ticks[0]}", "depth [mm]", "share [%]")
         spread.set(xscale="log", yscale="log", xlim=(0.01, None), ylim=(1e-3, 150.0))
-        style.label(contacts, "touching contacts over time", "time [s]", "contacts of a world")
+        style.label(contacts, f"touching contacts over time, {ticks[0]}", "time [s]", "contacts of a world")
         contacts.set_ylim(bottom=0.0)
-        style.bars(touching, result, ["whole run"], values("contacts_a_step"))
-        style.label(
-            touching, "touching contacts, mean: with few of them a mean depth says little", "", "contacts a step"
-        )
-        style.legend(fig, axes)
+        style.legend(fig, fig.axes)
         return fig
 
 
@@ -209,7 +221,3 @@ def _in_time(rows: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         "max_mm": np.where(number > 0, np.array([part[:, 2].max() for part in parts]), np.nan),
         "contacts": number / np.array([len(part) for part in parts]),
     }
-
-
-def _joined(*groups: dict[str, list[float]]) -> dict[str, list[float]]:
-    return {label: [value for group in groups for value in group[label]] for label in groups[0]}

@@ -37,7 +37,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip.bench import motion, pushing, style
+from stickslip.bench import motion, pushing, series, style
 from stickslip.bench.experiment import Experiment, Outcome, Reported, Score, Trial, problems, setting, state_of
 from stickslip.bench.result import Result
 from stickslip.errors import InputError
@@ -79,6 +79,9 @@ class Settings:
     noise: float = setting(1e-4, "standard deviation of the initial velocity at the body's rim [m/s]", low=0, high=1.0)
     duration: float = setting(10.0, "simulated time [s]", low=0.01, high=100.0)
     timestep: float = setting(0.001, "length of a step [s]", low=1e-5, high=0.1)
+    other_timesteps: tuple[float, ...] = setting(
+        (0.002, 0.01), "lengths of a step at which the seven are run once more [s]", low=1e-5, high=0.1
+    )
     sweep_mu: tuple[float, ...] = setting((0.1, 0.2, 0.3, 0.4, 0.5), "friction in the sweep of test 1", low=0, high=5)
     sweep_forces: tuple[float, ...] = setting(
         (20.0, 25.0, 30.0, 40.0, 50.0), "force in the sweep of test 1 [N]", low=0.0, high=1e4
@@ -94,6 +97,7 @@ class Case:
         body: "box", "bunny" or "stand-in"
         mu: coefficient of friction
         value: force, torque, angle of the slope, or offset of the rod
+        timestep: length of a step [s]
         noise: of the initial velocity
     """
 
@@ -101,6 +105,7 @@ class Case:
     body: str
     mu: float
     value: float
+    timestep: float
     noise: bool = True
 
 
@@ -131,6 +136,20 @@ def _sweep_label(mu: float) -> str:
     return f"sweep, mu {mu:g}"
 
 
+def _step_label(label: str, timestep: float) -> str:
+    """The label of a test at another step length."""
+    return f"{label}, {series.tick(timestep)}"
+
+
+def _other_timesteps(settings: Settings) -> list[float]:
+    return [timestep for timestep in settings.other_timesteps if timestep != settings.timestep]
+
+
+def _off_centre(settings: Settings) -> list[float]:
+    """The offset of the rod whose error is scored; empty if the rod only pushes in the middle."""
+    return [offset for offset in settings.offsets if offset][:1]
+
+
 @functools.lru_cache(maxsize=32)
 def _path(push: pushing.Push, travel: float) -> pushing.Path:
     return pushing.pushed(push, travel)
@@ -148,6 +167,7 @@ class SevenTests(Experiment[Settings]):
         "offsets": (0.01,),
         "sweep_mu": (0.4,),
         "sweep_forces": (20.0, 40.0),
+        "other_timesteps": (0.01,),
     }
 
     def make_settings(
@@ -159,17 +179,21 @@ class SevenTests(Experiment[Settings]):
 
     def cases(self, settings: Settings) -> Mapping[str, Case]:
         found: dict[str, Case] = {}
+        step = settings.timestep
         for number in (n for n in range(1, 7) if n in settings.tests):
             kind: Kind = ("push", "torque", "slope")[(number - 1) % 3]
             body = "box" if number <= 3 else _mesh(settings)
             force = settings.box_force if body == "box" else settings.bunny_force
             value = {"push": force, "torque": settings.torque, "slope": settings.slope}[kind]
-            found[_label(number, settings)] = Case(kind, body, 0.0 if kind == "torque" else settings.mu, value)
+            found[_label(number, settings)] = Case(kind, body, 0.0 if kind == "torque" else settings.mu, value, step)
         if 7 in settings.tests:
-            found |= {_rod_label(offset): Case("rod", "box", settings.mu, offset) for offset in settings.offsets}
+            found |= {_rod_label(offset): Case("rod", "box", settings.mu, offset, step) for offset in settings.offsets}
+        scored = {label: case for label, case in found.items() if label != _rod_label(0.0)}
         if 1 in settings.tests:
-            found[_calm_label(settings)] = Case("push", "box", settings.mu, settings.box_force, noise=False)
-            found |= {_sweep_label(mu): Case("sweep", "box", mu, math.nan) for mu in settings.sweep_mu}
+            found[_calm_label(settings)] = Case("push", "box", settings.mu, settings.box_force, step, noise=False)
+            found |= {_sweep_label(mu): Case("sweep", "box", mu, math.nan, step) for mu in settings.sweep_mu}
+        for other in _other_timesteps(settings):
+            found |= {_step_label(label, other): dataclasses.replace(c, timestep=other) for label, c in scored.items()}
         return found
 
     def measure(self, case: Case, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:
@@ -189,7 +213,7 @@ class SevenTests(Experiment[Settings]):
             (6, Score(f"{mesh} on slope, error of its way {after}", _label(6, settings), way, "m")),
             (6, Score(f"{mesh} on slope, runs in which it tumbled", _label(6, settings), "tumbled", "%")),
         ]
-        for offset in [offset for offset in settings.offsets if offset][:1]:
+        for offset in _off_centre(settings):
             title = f"box pushed by a rod {1e3 * offset:g} mm off its middle, error of its way over half of the push"
             label = _rod_label(offset)
             rows += [
@@ -204,6 +228,14 @@ class SevenTests(Experiment[Settings]):
             (2, Score(f"box with torque, error of its rotation {after}", _label(2, settings), turn, "deg")),
             (5, Score(f"{mesh} with torque, error of its rotation {after}", _label(5, settings), turn, "deg")),
         ]
+        for step in _other_timesteps(settings):
+            for number in (1, 3, 4, 6):
+                label = _step_label(_label(number, settings), step)
+                rows.append((number, Score(f"{label[2:]}, error of its way {after}", label, way, "m")))
+            for offset in _off_centre(settings):
+                label = _step_label(_rod_label(offset), step)
+                title = f"box pushed by a{label[1:]}, error of its way against even pressure"
+                rows.append((7, Score(title, label, way, "m", absent="lost")))
         return [row for number, row in rows if number in settings.tests]
 
     def reported(self, result: Result) -> Sequence[Reported]:
@@ -262,14 +294,14 @@ def _measure_body(case: Case, physics: Physics[Any, Any], settings: Settings, tr
     worlds = len(settings.sweep_forces) if sweep else settings.runs if case.noise else 1
     forces = np.array(settings.sweep_forces) if sweep else np.full(worlds, case.value)
 
-    sim = trial.simulation(scene, physics, nworld=worlds, timestep=settings.timestep)
+    sim = trial.simulation(scene, physics, nworld=worlds, timestep=case.timestep)
     start = _noise(case, settings, trial, worlds, settings.half if box else REACH)
     sim.qvel = start
     applied = np.zeros((worlds, sim.mjm.nbody, 6))
     if case.kind != "slope":
         applied[:, 1, 5 if case.kind == "torque" else 0] = forces
     sim.xfrc_applied = applied
-    track = trial.record(sim, round(settings.duration / settings.timestep), state_of)
+    track = trial.record(sim, round(settings.duration / case.timestep), state_of)
 
     time, qpos = track["time"], track["qpos"]
     way, yaw = np.zeros((len(time), worlds, 3)), np.zeros((len(time), worlds))
@@ -315,16 +347,16 @@ def _measure_rod(case: Case, physics: Physics[Any, Any], settings: Settings, tri
     )
     given = f"mu={case.mu!r},offset={push.offset!r},distance={push.distance!r}"
     scene = f"rod-push:{given},mass={settings.mass!r},half={settings.half!r}"
-    sim = trial.simulation(scene, physics, nworld=settings.runs, timestep=settings.timestep)
+    sim = trial.simulation(scene, physics, nworld=settings.runs, timestep=case.timestep)
     noise = _noise(case, settings, trial, settings.runs, settings.half)
     sim.qvel = np.pad(noise, ((0, 0), (0, sim.mjm.nv - 6)))
 
     def lead(index: int) -> None:
-        now = index * settings.timestep
+        now = index * case.timestep
         target = 0.5 * settings.acceleration * now**2
         sim.ctrl = [rod_push.command(target, settings.acceleration * now, settings.acceleration)]
 
-    track = trial.record(sim, round(settings.duration / settings.timestep), state_of, before=lead)
+    track = trial.record(sim, round(settings.duration / case.timestep), state_of, before=lead)
     time, qpos = track["time"], track["qpos"]
     travel = 0.5 * settings.acceleration * time**2
     paths = {
@@ -346,17 +378,17 @@ def _measure_rod(case: Case, physics: Physics[Any, Any], settings: Settings, tri
         "stray_mm": 1e3 * stray,
     }
     poses = {"seen_": _flat(qpos[:, 0])}
-    series = {"time": time}
+    courses = {"time": time}
     for name, path in paths.items():
         off, wrong = _rod_errors(sim, qpos, path.at(travel), settings)
         over = [np.where(lost >= until, np.sqrt((each[scored] ** 2).mean(axis=0)), math.nan) for each in (off, wrong)]
         figures |= {name + key: value for key, value in _errors(*over).items()}
         figures[f"{name}reference_lost_s"] = min(math.sqrt(2.0 * path.lost / settings.acceleration), settings.duration)
-        series |= {name + key: values for key, values in _courses(off, wrong).items()}
+        courses |= {name + key: values for key, values in _courses(off, wrong).items()}
         poses[name or "even_"] = path.at(travel)
     for name, pose in poses.items():
-        series |= {f"{name}x": pose[:, 0], f"{name}y": pose[:, 1], f"{name}deg": np.degrees(pose[:, 2])}
-    return Outcome(figures, series, found)
+        courses |= {f"{name}x": pose[:, 0], f"{name}y": pose[:, 1], f"{name}deg": np.degrees(pose[:, 2])}
+    return Outcome(figures, courses, found)
 
 
 def _rod_errors(sim: Simulation, qpos: Array, pose: pushing.Pose, settings: Settings) -> tuple[Array, Array]:

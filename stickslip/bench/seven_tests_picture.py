@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 CALM = ", no noise"
 """How the label of the run without noise ends."""
+OTHER = ", dt "
+"""In the label of a run at another step length."""
 ACROSS = 4
 """Panels in a row."""
 LOWEST = {"position_error_m": 1e-6, "rotation_error_deg": 1e-4}
@@ -24,14 +26,15 @@ EXACT = {"": "exact, even pressure", "corner_": "exact, on the corners"}
 
 
 def draw(result: Result, settings: "Settings") -> Any:
-    tests = sorted(case for case in result.cases if not case.startswith("sweep"))
+    others = sorted(case for case in result.cases if OTHER in case and not case.startswith("7"))
+    tests = sorted(case for case in result.cases if not case.startswith("sweep") and OTHER not in case)
     bodies, rods = ([c for c in tests if c.startswith("7") == rod] for rod in (False, True))
     sweeps = [case for case in result.cases if case.startswith("sweep")]
     entrants = [c for c in result.contenders if any(result.has(c, case) for case in sweeps)]
     courses, groups = _rows([case for case in tests if not case.endswith(CALM)]), _rows(entrants)
     pushes = [case for case in rods if case.endswith("off")][:1]
     tumblers = [case for case in bodies if case[0] in "46"]
-    finals = list(AXIS) if bodies else []
+    finals = [(chosen, figure) for chosen in (bodies, others) if chosen for figure in AXIS]
     panels = [*(lambda ax, figure=figure: _rod(ax, result, pushes[0], figure) for figure in AXIS if pushes)]
     panels += [lambda ax: _kept(ax, result, rods)] if rods else []
     panels += [lambda ax: _tumbled(ax, result, tumblers)] if tumblers else []
@@ -40,8 +43,8 @@ def draw(result: Result, settings: "Settings") -> Any:
     title = "seven tests: motions of one rigid body, held against their exact course"
     fig, axes = style.figure(title, count, height=2.8)
     rows = iter(axes[:, 0])
-    for figure in finals:
-        _final(next(rows), result, bodies, figure, settings)
+    for chosen, figure in finals:
+        _final(next(rows), result, chosen, figure, settings)
     if panels:
         for ax, fill in zip(style.split(next(rows), len(panels)), panels, strict=True):
             fill(ax)

@@ -8,6 +8,7 @@ from stickslip.errors import SceneError
 from stickslip.scenes import (
     bouncing_ball,
     box_on_slope,
+    bullet,
     bunny,
     cylinder_roll,
     drop_test,
@@ -50,6 +51,7 @@ CATALOGUE: dict[str, Scene] = {
         sheath,
         thrown_cube,
         push_cubes,
+        bullet,
     )
 }
 

@@ -15,7 +15,7 @@ from stickslip.bench.result import load
 from stickslip.scenes.pile import TOP
 from tests.bench import scripted
 
-ONE = {"n": 1, "layers": 1}
+ONE = {"n": 1, "layers": 1, "other_timesteps": "0.002"}
 HALF = 0.025
 
 
@@ -78,6 +78,27 @@ def test_samples_may_be_further_apart(tmp_path):
     physics = {"fake": sinking(lambda step: 1e-3 * step)}
     result = scripted.run(Penetration(), physics, tmp_path, settings={**ONE, "steps": 10, "every": 4}, picture=False)
     assert result.figure("fake", CASE, "mean_mm") == pytest.approx((4 + 8 + 10) / 3)
+
+
+def test_longer_steps_cover_the_same_time_in_a_case_of_their_own(tmp_path):
+    """1 mm deep in the first half of it, and 2 mm in the second; three times as much at the longer step."""
+    seen = {}
+
+    def script(mjm, mjd):
+        seen[mjm.opt.timestep] = mjd.time
+        depth = 1e-3 if mjd.time < 0.101 else 2e-3
+        mjd.qpos[2] = TOP + HALF - depth * (3.0 if mjm.opt.timestep > 0.005 else 1.0)
+
+    settings = {**ONE, "steps": 100, "other_timesteps": "0.01,0.002"}
+    result = scripted.run(Penetration(), {"fake": scripted.Scripted(script)}, tmp_path, settings=settings)
+    assert result.cases == [CASE, "drop, dt 10 ms"]
+    assert seen == {0.002: pytest.approx(0.2), 0.01: pytest.approx(0.2)}
+    assert result.figure("fake", CASE, "mean_mm") == pytest.approx(1.5, rel=1e-4)
+    assert result.figure("fake", CASE, "settled_mean_mm") == pytest.approx(2.0, rel=1e-4)
+    assert result.figure("fake", "drop, dt 10 ms", "mean_mm") == pytest.approx(4.5, rel=1e-4)
+    assert result.series("fake", "drop, dt 10 ms", "time")[[0, -1]] == pytest.approx([0.01, 0.2])
+    titles = [score.title for score in Penetration().scores(Penetration().make_settings(settings))]
+    assert titles[::3] == ["penetration in a falling pile, mean", "penetration in a falling pile, mean, dt 10 ms"]
 
 
 def test_a_run_that_diverges_has_no_figures_but_a_reason(tmp_path):

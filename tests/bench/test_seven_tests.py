@@ -15,7 +15,7 @@ from stickslip.errors import InputError
 from stickslip.scenes import bunny
 from tests.bench import scripted
 
-BRISK = {"duration": 2.0, "timestep": 0.02, "mesh": "stand-in", "runs": 2}
+BRISK = {"duration": 2.0, "timestep": 0.02, "other_timesteps": (0.02,), "mesh": "stand-in", "runs": 2}
 """Settings for motion that is written down, not simulated."""
 
 
@@ -195,7 +195,8 @@ def rod_script(
     return script
 
 
-ROD = {"tests": (7,), "offsets": (0.01,), "duration": 7.0, "timestep": 0.02, "runs": 1}
+ONCE = {"timestep": 0.02, "other_timesteps": (0.02,), "runs": 1}
+ROD = {"tests": (7,), "offsets": (0.01,), "duration": 7.0, **ONCE}
 EVEN, CORNER = pushing.patch_ratio(0.1), pushing.corner_ratio(0.1)
 
 
@@ -283,7 +284,7 @@ def test_a_box_that_drifts_away_from_the_rod_has_parted_from_it():
         mjd.qpos[7] = travel
         mjd.qpos[0] = max(0.0, travel - 0.03) + 0.01 * max(0.0, mjd.time - 2.0)  # 2 mm away at 2.2 s
 
-    found = measured(scripted.Scripted(script), tests=(7,), offsets=(0.0,), duration=4.0, timestep=0.02, runs=1)
+    found = measured(scripted.Scripted(script), tests=(7,), offsets=(0.0,), duration=4.0, **ONCE)
     figures = found["7 rod, centred (unstable)"].figures
     assert figures["lost_s"] == pytest.approx(2.2, abs=0.03)
     assert math.isnan(figures["position_error_m"])  # what is scored ends at 2.9 s
@@ -304,7 +305,7 @@ def test_a_state_that_is_not_finite_gives_no_figures(tmp_path):
 def test_scores_name_cases_and_figures_that_exist(tmp_path):
     experiment = SevenTests()
     scores = experiment.scores(Settings())
-    assert len(scores) == 12
+    assert len(scores) == 12 + 2 * 5
     assert {score.case for score in scores} <= set(experiment.cases(Settings()))
     fake = {"fake": scripted.Scripted(lambda mjm, mjd: None)}
     result = scripted.run(experiment, fake, tmp_path, quick=True, picture=False)
@@ -315,6 +316,8 @@ def test_scores_name_cases_and_figures_that_exist(tmp_path):
         ("7 rod, 10 mm off", "position_error_m"),
         ("7 rod, 10 mm off", "corner_position_error_m"),
         ("5 stand-in with torque", "rotation_error_deg"),
+        ("1 pushed box, dt 10 ms", "position_error_m"),
+        ("7 rod, 10 mm off, dt 10 ms", "position_error_m"),
     ]
     for score in scores:
         assert math.isfinite(result.figure("fake", score.case, score.figure))
@@ -337,6 +340,32 @@ def test_what_the_paper_says_stands_beside_what_was_seen():
     for row in bunnies:
         assert row.paper.startswith("MuJoCo tumbles")
         assert row.measured == "fake 100 % of runs, 166 deg"
+
+
+def test_the_seven_are_run_at_other_step_lengths_too():
+    """A body that goes a tenth too far at 50 ms and is exact at 20 ms, to the same references."""
+    exact, far = body_script(), body_script(way=1.1)
+
+    def script(mjm: mujoco.MjModel, mjd: mujoco.MjData) -> None:
+        (far if mjm.opt.timestep > 0.03 else exact)(mjm, mjd)
+
+    settings = {**BRISK, "other_timesteps": (0.02, 0.05), "tests": (1, 3), "noise": 0.0, "sweep_mu": (0.2,)}
+    found = measured(scripted.Scripted(script), **settings)
+    assert [case for case in found if "dt" in case] == ["1 pushed box, dt 50 ms", "3 box on slope, dt 50 ms"]
+    for case in ("1 pushed box", "3 box on slope"):
+        way = found[case].figures["expected_m"]
+        assert found[case].figures["position_error_m"] == pytest.approx(0.0, abs=1e-5)
+        assert found[f"{case}, dt 50 ms"].figures["expected_m"] == pytest.approx(way)
+        assert found[f"{case}, dt 50 ms"].figures["position_error_m"] == pytest.approx(0.1 * way, rel=1e-4)
+
+
+def test_the_rod_is_led_alike_at_another_step_length():
+    settings = {**ROD, "other_timesteps": (0.05,), "offsets": (0.0, 0.01)}
+    found = measured(scripted.Scripted(rod_script(EVEN)), **settings)
+    assert [case for case in found if "dt" in case] == ["7 rod, 10 mm off, dt 50 ms"]
+    for case in ("7 rod, 10 mm off", "7 rod, 10 mm off, dt 50 ms"):
+        assert found[case].figures["position_error_m"] == pytest.approx(0.0, abs=1e-5)
+        assert found[case].figures["stray_mm"] < 1e-3
 
 
 def test_an_unknown_mesh_is_refused():
@@ -389,7 +418,7 @@ def test_physics_give_the_pushed_box_the_errors_they_are_known_for():
 def test_the_rod_keeps_to_its_way_in_every_physics():
     experiment = SevenTests()
     settings = experiment.make_settings({"tests": (7,), "offsets": (0.01,), "duration": 2.0, "runs": 2})
-    (case,) = experiment.cases(settings).values()
+    case = experiment.cases(settings)["7 rod, 10 mm off"]
     for name, physics in contenders.resolve(["mujoco", "mujoco-anti-creep", "comfree"]).items():
         outcome = experiment.measure(case, physics, settings, Trial("cpu"))
         assert outcome.figures["stray_mm"] < 0.1, name

@@ -52,6 +52,7 @@ def test_catalogue() -> None:
         "sheath",
         "thrown-cube",
         "push-cubes",
+        "bullet",
     ]
     for name, scene in scenes.CATALOGUE.items():
         assert scene.name == name
@@ -347,3 +348,28 @@ def test_push_cubes_all_end_up_before_the_bar(n: int) -> None:
     places = np.array([data.body(f"cube_{i}").xpos for i in range(n)])
     assert (places[:, 0] > front + 0.015).all() and (places[:, 0] < front + 0.2).all()
     assert np.mean(force[-250:]) == pytest.approx(0.5 * n * 0.1 * GRAVITY, rel=0.05)
+
+
+@pytest.mark.parametrize("flat, corners", [(0, 1), (1, 4)])
+def test_bullet_shows_its_contacts_ahead_of_the_touch_but_c_does_not_heed_them(flat: int, corners: int) -> None:
+    states = []
+    for gap in (0.0, 0.5):
+        model, data = start(f"bullet:speed=4,flat={flat},gap={gap}")
+        np.testing.assert_allclose(data.qvel, [0.0, 0.0, -4.0, 0.0, 0.0, 0.0])
+        assert data.ncon == (corners if gap else 0)
+        if gap:
+            np.testing.assert_allclose(data.contact.dist, 0.3, atol=1e-6)
+            assert data.nefc == 0  # found, but not acting
+        run(model, data, 0.3)
+        states.append(data.qpos.copy())
+    np.testing.assert_array_equal(*states)
+    assert states[0][2] < -0.1  # 8 mm a step go through 5 mm, or sink in too deep to come back
+
+
+@pytest.mark.parametrize("flat", [0, 1])
+def test_bullet_is_stopped_by_a_thick_plate(flat: int) -> None:
+    model, data = start(f"bullet:speed=1,thickness=0.2,radius=0.02,flat={flat}")
+    run(model, data, 1.5)
+    assert np.abs(data.qvel).max() < 1e-3
+    assert data.qpos[2] == pytest.approx(0.1 if flat else 0.02, abs=1e-3)
+    assert model.body("bullet").mass[0] == 0.03
