@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stickslip.physics.base import Physics as Physics
     from stickslip.physics.catalogue import PHYSICS as PHYSICS
     from stickslip.physics.comfree.physics import ComFree as ComFree
+    from stickslip.physics.conesweep.physics import ConeSweep as ConeSweep
     from stickslip.physics.mujoco import MuJoCo as MuJoCo
     from stickslip.simulation import Simulation as Simulation
     from stickslip.state import State as State
@@ -35,6 +36,7 @@ _WHERE = {
     "SceneError": "stickslip.errors",
     "Unsupported": "stickslip.errors",
     "ComFree": "stickslip.physics.comfree.physics",
+    "ConeSweep": "stickslip.physics.conesweep.physics",
     "Contacts": "stickslip.physics.base",
     "Health": "stickslip.physics.base",
     "MuJoCo": "stickslip.physics.mujoco",

@@ -28,8 +28,8 @@ class Run:
 
     scene: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SCENE")]
     """A built-in scene (see `stickslip scenes`), an MJCF file, or menagerie:NAME."""
-    physics: str = "comfree"
-    """Contact physics."""
+    physics: str = "cone-sweep"
+    """Contact physics: cone-sweep, comfree or mujoco."""
     nworld: int = 1
     """Number of worlds that step at once."""
     steps: int = 1000
@@ -39,9 +39,15 @@ class Run:
     timestep: float | None = None
     """Length of a step in seconds; the scene's own unless given."""
     stiffness: float | None = None
-    """Contact stiffness, for a physics that has one."""
+    """Contact stiffness, for a physics that has one (comfree)."""
     damping: float | None = None
-    """Contact damping, for a physics that has one."""
+    """Contact damping, likewise."""
+    substeps: int | None = None
+    """Parts of a step, for a physics that has them (cone-sweep); more are more accurate, and slower."""
+    sweeps: int | None = None
+    """Sweeps over all contacts in a substep, likewise."""
+    restitution: float | None = None
+    """Share of its approach that a contact bounces back with, likewise."""
     out: Path | None = None
     """Folder for trajectory.npz, final.png and summary.json."""
 
@@ -49,7 +55,14 @@ class Run:
         _hush()
         from stickslip import run
 
-        physics = run.make_physics(self.physics, stiffness=self.stiffness, damping=self.damping)
+        physics = run.make_physics(
+            self.physics,
+            stiffness=self.stiffness,
+            damping=self.damping,
+            substeps=self.substeps,
+            sweeps=self.sweeps,
+            restitution=self.restitution,
+        )
         healthy = run.run(
             self.scene,
             physics,
@@ -198,7 +211,7 @@ class BenchReport:
 
 @dataclass(frozen=True)
 class Demo:
-    """Drop a pile of 125 primitives with MuJoCo's contact and with ComFree, and compare."""
+    """Drop a pile of 125 primitives with MuJoCo's contact, with ComFree and with the cone sweep, and compare."""
 
     scene: str = "drop-test"
     """Scene to drop."""

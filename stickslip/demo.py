@@ -1,4 +1,4 @@
-"""What `stickslip demo` does: drop a pile with two contact physics, side by side.
+"""What `stickslip demo` does: drop a pile with every contact physics, side by side.
 
 Only the stepping is timed; contacts are read every `SAMPLE_EVERY` steps in between.
 """
@@ -24,7 +24,7 @@ from stickslip.errors import InputError
 from stickslip.progress import progress_bar
 from stickslip.run import COMPILING, make_folder, timed_steps
 
-LABELS = {"mujoco": "MuJoCo", "comfree": "ComFree"}
+LABELS = {"mujoco": "MuJoCo", "comfree": "ComFree", "cone-sweep": "Cone sweep"}
 SAMPLE_EVERY = 10
 NWORLD_CPU, NWORLD_CUDA = 1, 64
 

@@ -21,7 +21,7 @@ class Simulation:
 
     Args:
         scene: a built-in name, a path, an XML string, "menagerie:NAME" or an mujoco.MjModel
-        physics: the contact physics; ComFree() if None
+        physics: the contact physics; ConeSweep() if None
         nworld: number of worlds
         device: "cpu", "cuda:0", ...; the first CUDA device if there is one, else the CPU
         timestep: overrides the model's, s
@@ -45,7 +45,7 @@ class Simulation:
         if physics is None:
             physics = DEFAULT()
         if not isinstance(physics, Physics):
-            raise InputError(f"physics is {physics!r}: give an instance such as stickslip.ComFree()")
+            raise InputError(f"physics is {physics!r}: give an instance such as stickslip.ConeSweep()")
         self.device = resolve_device(device)
         self.mjm = mjcf.load(scene, timestep=timestep)
         self.physics: Physics[Any, Any] = physics

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from stickslip import cli, files
+from stickslip.physics.catalogue import DEFAULT, PHYSICS
 
 ROOT = Path(__file__).parents[1]
 PILE = "scaling"  # the smallest scene with several contacts
@@ -99,7 +100,10 @@ def test_bench_list_names(capsys):
         (["run", "drop-tset"], ["drop-tset", "drop-test"]),
         (["run", PILE, "--physics", "comfee"], ["comfee", "'comfree'", "mujoco"]),
         (["run", PILE, "--physics", "mujoco", "--stiffness", "0.1"], ["mujoco", "stiffness"]),
-        (["run", PILE, "--stiffness", "-1"], ["stiffness", "-1"]),
+        (["run", PILE, "--stiffness", "0.1"], ["cone-sweep", "stiffness", "substeps"]),
+        (["run", PILE, "--physics", "comfree", "--stiffness", "-1"], ["stiffness", "-1"]),
+        (["run", PILE, "--sweeps", "0"], ["sweeps", "0", "1 to 1000"]),
+        (["run", PILE, "--restitution", "1.5"], ["restitution", "1.5", "0 to 1"]),
         (["run", PILE, "--steps", "0"], ["steps", "0"]),
         (["run", PILE, "--nworld", "0"], ["nworld", "0"]),
         (["run", PILE, "--device", "cuda:99"], ["cuda:99"]),
@@ -136,7 +140,7 @@ def test_run_writes_trajectory_picture_and_summary(tmp_path, capsys):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["final.png", "summary.json", "trajectory.npz"]
     summary = json.loads((tmp_path / "summary.json").read_text())
     dt = summary["settings"]["timestep_s"]
-    assert summary["settings"]["physics"] == "comfree"
+    assert summary["settings"]["physics"] == DEFAULT.name
     assert summary["health"]["ok"]
     assert summary["figures"]["simulated_s"] == pytest.approx(30 * dt, rel=1e-4)
     with np.load(tmp_path / "trajectory.npz") as trajectory:
@@ -183,7 +187,7 @@ def test_demo_writes_picture_and_figures(tmp_path, capsys):
     args = ["demo", "--scene", PILE, "--steps", "100", "--device", "cpu", "--out", str(tmp_path)]
     assert cli.main(args) == 0
     report = json.loads((tmp_path / "demo.json").read_text())
-    assert [r["physics"] for r in report["results"]] == ["mujoco", "comfree"]
+    assert [r["physics"] for r in report["results"]] == list(PHYSICS)
     for result in report["results"]:
         assert result["health"] == []
         assert 0.0 < result["penetration_mean_m"] <= result["penetration_max_m"] < 0.03
@@ -192,6 +196,7 @@ def test_demo_writes_picture_and_figures(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "MuJoCo" in out
     assert "ComFree" in out
+    assert "Cone sweep" in out
     assert "first time" in out
 
 

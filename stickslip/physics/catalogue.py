@@ -4,9 +4,10 @@ from typing import Any
 
 from stickslip.physics.base import Physics
 from stickslip.physics.comfree.physics import ComFree
+from stickslip.physics.conesweep.physics import ConeSweep
 from stickslip.physics.mujoco import MuJoCo
 
-PHYSICS: dict[str, type[Physics[Any, Any]]] = {physics.name: physics for physics in (MuJoCo, ComFree)}
+PHYSICS: dict[str, type[Physics[Any, Any]]] = {physics.name: physics for physics in (MuJoCo, ComFree, ConeSweep)}
 
-DEFAULT: type[Physics[Any, Any]] = ComFree
+DEFAULT: type[Physics[Any, Any]] = ConeSweep
 """The physics of a simulation that names none."""

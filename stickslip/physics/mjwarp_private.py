@@ -128,6 +128,6 @@ def _solve_free_bodies(m: mjw.Model, d: mjw.Data, x: wp.array, y: wp.array) -> N
         forward.implicit_free_body(m, d, y, x, solve=True)
 
 
-def advance(m: mjw.Model, d: mjw.Data, qacc: wp.array) -> None:
-    """Advance activation, velocity, position and time by the given acceleration."""
-    forward._advance(m, d, qacc)
+def advance(m: mjw.Model, d: mjw.Data, qacc: wp.array, velocity: wp.array | None = None) -> None:
+    """Advance activation, velocity, position and time by an acceleration; positions by `velocity` if it is given."""
+    forward._advance(m, d, qacc, velocity)

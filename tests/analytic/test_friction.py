@@ -10,6 +10,7 @@ from tests import support
 from tests.reference.comfree import impedance_curve
 
 GRAVITY = 9.81
+EVERY = [ss.ComFree(), ss.MuJoCo(), ss.ConeSweep()]
 
 # every kind of primitive, with every condim that has friction
 MIXED = """
@@ -63,32 +64,42 @@ def check_cone(sim: ss.Simulation, *, elliptic: bool) -> dict[int, float]:
         (ss.ComFree(smoothing=5.0), "pyramidal"),
         (ss.MuJoCo(), "pyramidal"),
         (ss.MuJoCo(), "elliptic"),
+        (ss.ConeSweep(), "pyramidal"),
+        (ss.ConeSweep(), "elliptic"),
     ],
-    ids="comfree comfree-elliptic comfree-stiff comfree-exact comfree-smooth mujoco mujoco-elliptic".split(),
+    ids=(
+        "comfree comfree-elliptic comfree-stiff comfree-exact comfree-smooth mujoco mujoco-elliptic "
+        "cone-sweep cone-sweep-elliptic"
+    ).split(),
 )
 def test_forces_are_inside_the_cone(physics: ss.Physics, cone: str, device: str) -> None:
-    """sum_i |f_i| / mu_i <= f_n in a moving pile, for each condim; ComFree's cone is a pyramid whatever the option."""
+    """sum_i |f_i| / mu_i <= f_n in a moving pile, for each condim.
+
+    ComFree's cone is a pyramid whatever the option, the cone sweep's is elliptic: there it is the root of the squares.
+    """
+    elliptic = physics.name == "cone-sweep" or (physics.name == "mujoco" and cone == "elliptic")
     sim = ss.Simulation(MIXED.format(cone=cone), physics, nworld=4, device=device, nconmax=64, njmax=512)
     state = support.perturbed(sim.mjm, 4, scale=1.0)
     sim.state = state
     used: dict[int, float] = {}
     for _ in range(40):
         sim.step(5)
-        for dim, share in check_cone(sim, elliptic=cone == "elliptic" and physics.name == "mujoco").items():
+        for dim, share in check_cone(sim, elliptic=elliptic).items():
             used[dim] = max(used.get(dim, 0.0), share)
     assert sim.health().ok
     assert set(used) == {3, 4, 6}
     assert all(share > 0.9 for share in used.values()), used  # something slid: the bound was reached
 
 
-def test_forces_of_the_hand_are_inside_the_cone(device: str) -> None:
+@pytest.mark.parametrize("physics", [ss.ComFree(), ss.ConeSweep()], ids=["comfree", "cone-sweep"])
+def test_forces_of_the_hand_are_inside_the_cone(physics: ss.Physics, device: str) -> None:
     """An articulated body with condim 4: the fingertips push the cube, and only inside the cone."""
-    sim = ss.Simulation("hand", ss.ComFree(), nworld=3, device=device)
+    sim = ss.Simulation("hand", physics, nworld=3, device=device)
     sim.state = support.perturbed(sim.mjm, 3, scale=0.5)
     seen = 0
     for _ in range(20):
         sim.step(5)
-        seen += len(check_cone(sim, elliptic=False))
+        seen += len(check_cone(sim, elliptic=physics.name == "cone-sweep"))
     assert seen > 0
 
 
@@ -101,7 +112,7 @@ def trace(sim: ss.Simulation, steps: int, dof: int) -> np.ndarray:
     return np.array(values)
 
 
-@pytest.mark.parametrize("physics", [ss.ComFree(), ss.MuJoCo()], ids=["comfree", "mujoco"])
+@pytest.mark.parametrize("physics", EVERY, ids=lambda physics: physics.name)
 def test_torsion_brakes_a_spinning_sphere(physics: ss.Physics, device: str) -> None:
     """The spin only falls, falls faster for a larger coefficient, and never faster than Coulomb's torque allows."""
     final = []
@@ -116,7 +127,7 @@ def test_torsion_brakes_a_spinning_sphere(physics: ss.Physics, device: str) -> N
     assert (np.diff([10.0, *final]) < -0.005).all(), final
 
 
-@pytest.mark.parametrize("physics", [ss.ComFree(), ss.MuJoCo()], ids=["comfree", "mujoco"])
+@pytest.mark.parametrize("physics", EVERY, ids=lambda physics: physics.name)
 def test_rolling_friction_brakes_a_cylinder(physics: ss.Physics, device: str) -> None:
     """The rolling speed only falls, and falls faster for a larger coefficient."""
     lost = []
@@ -132,7 +143,7 @@ def test_rolling_friction_brakes_a_cylinder(physics: ss.Physics, device: str) ->
     assert lost[0] > 0.0 and (np.diff(lost) > 0.5 * np.array(lost[:-1])).all(), lost
 
 
-@pytest.mark.parametrize("physics", [ss.ComFree(), ss.MuJoCo()], ids=["comfree", "mujoco"])
+@pytest.mark.parametrize("physics", EVERY, ids=lambda physics: physics.name)
 def test_sliding_cube_decelerates(physics: ss.Physics, device: str) -> None:
     """It slows down to rest, never turns round, and no faster than mu g allows once the impact is over."""
     for mu in (0.2, 0.5):
@@ -145,7 +156,7 @@ def test_sliding_cube_decelerates(physics: ss.Physics, device: str) -> None:
         assert stopped > 0.8 * 2.0 / (mu * GRAVITY)  # Coulomb's time to stop is v / (mu g)
 
 
-@pytest.mark.parametrize("physics", [ss.ComFree(), ss.MuJoCo()], ids=["comfree", "mujoco"])
+@pytest.mark.parametrize("physics", EVERY, ids=lambda physics: physics.name)
 def test_box_slides_down_a_slope(physics: ss.Physics, device: str) -> None:
     """tan(0.5) = 0.55 > mu = 0.2: from rest it covers g (sin - mu cos) t^2 / 2.
 
@@ -158,7 +169,7 @@ def test_box_slides_down_a_slope(physics: ss.Physics, device: str) -> None:
     sim.step(round(seconds / sim.mjm.opt.timestep))
     moved = float(np.linalg.norm(sim.state.qpos[0, :3] - start))
     coulomb, least = (0.5 * GRAVITY * (math.sin(angle) - m * math.cos(angle)) * seconds**2 for m in (mu, mu / 2))
-    if physics.name == "mujoco":
+    if physics.name != "comfree":
         np.testing.assert_allclose(moved, coulomb, rtol=0.05)
     assert 0.95 * coulomb < moved < 1.02 * least
 
@@ -189,3 +200,114 @@ def test_comfree_creeps_down_a_slope_as_predicted(device: str) -> None:
     downhill = np.array([math.cos(angle), 0.0, -math.sin(angle)])
     np.testing.assert_allclose(sim.qvel.numpy()[0, :3] @ downhill, creep, rtol=0.01)
     assert creep > 0.01
+
+
+# A box thrown flat over a floor, in a direction that is no axis of a contact frame.
+THROWN = """
+<mujoco>
+  <option timestep="0.002"/>
+  <default><geom friction="{mu} 0.005 0.0001"/></default>
+  <worldbody>
+    <geom name="floor" type="plane" size="9 9 0.1"/>
+    <body><freejoint/><geom name="box" type="box" size="0.1 0.1 0.05" mass="1"/></body>
+  </worldbody>
+  {contact}
+  <keyframe><key qpos="0 0 0.04999 1 0 0 0" qvel="1 0.5 0 0 0 0"/></keyframe>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("mu", [0.2, 0.5])
+def test_cone_sweep_slides_by_the_closed_form(mu: float, device: str) -> None:
+    """v_n = v_0 - mu g n dt until it stops, straight on and without turning; then it does not move at all."""
+    sim = ss.Simulation(THROWN.format(mu=mu, contact=""), ss.ConeSweep(), device=device)
+    start, direction, dt = math.hypot(1.0, 0.5), np.array([1.0, 0.5]) / math.hypot(1.0, 0.5), 0.002
+    distance = 0.0
+    for n in range(1, 400):
+        sim.step()
+        want = max(0.0, start - mu * GRAVITY * n * dt)
+        distance += want * dt
+        np.testing.assert_allclose(sim.qvel.numpy()[0, :2], want * direction, atol=1e-5)
+        np.testing.assert_allclose(sim.qvel.numpy()[0, 2:], 0.0, atol=1e-5)
+    assert want == 0.0
+    np.testing.assert_allclose(sim.qpos.numpy()[0, :2], distance * direction, atol=1e-5)
+    stopped = sim.state
+    sim.step(200)
+    np.testing.assert_allclose(sim.state.qpos, stopped.qpos, atol=1e-7)
+    np.testing.assert_allclose(sim.state.qvel, 0.0, atol=1e-6)
+
+
+def test_cone_sweep_slides_down_a_slope_by_the_closed_form(device: str) -> None:
+    """From rest: v_n = a n dt and a dt^2 n (n + 1) / 2 of way, with a = g (sin - mu cos)."""
+    angle, mu, n, dt = 0.5, 0.2, 250, 0.002
+    sim = ss.Simulation(f"box-on-slope:angle={angle},mu={mu}", ss.ConeSweep(), device=device)
+    start = sim.state.qpos[0, :3].copy()
+    sim.step(n)
+    rate = GRAVITY * (math.sin(angle) - mu * math.cos(angle))
+    np.testing.assert_allclose(np.linalg.norm(sim.state.qpos[0, :3] - start), rate * dt**2 * n * (n + 1) / 2, rtol=1e-4)
+    np.testing.assert_allclose(np.linalg.norm(sim.state.qvel[0, :3]), rate * n * dt, rtol=1e-4)
+
+
+@pytest.mark.parametrize("mu", [0.26, 0.9])
+def test_cone_sweep_holds_a_box_on_a_slope(mu: float, device: str) -> None:
+    """tan(0.25) = 0.255 < mu, also by a fiftieth: within two seconds it does not creep a micrometre."""
+    sim = ss.Simulation(f"box-on-slope:angle=0.25,mu={mu}", ss.ConeSweep(), device=device)
+    sim.step(100)
+    before = sim.state
+    sim.step(1000)
+    np.testing.assert_allclose(sim.state.qpos, before.qpos, atol=1e-6)
+    np.testing.assert_allclose(sim.state.qvel, 0.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("torsion", [0.0005, 0.005, 0.02])
+def test_cone_sweep_brakes_a_spinning_sphere_at_coulombs_rate(torsion: float, device: str) -> None:
+    """torsion m g of torque on 2/5 m r^2, to rest and no further."""
+    sim = ss.Simulation(f"sphere-spin:torsion={torsion}", ss.ConeSweep(), device=device)
+    spin = trace(sim, 300, dof=1)
+    rate = torsion * GRAVITY / (0.4 * 0.1**2)
+    np.testing.assert_allclose(spin, np.maximum(10.0 - rate * 0.002 * np.arange(301), 0.0), atol=5e-4)
+
+
+ROLLING = """
+<mujoco>
+  <option timestep="0.002"/>
+  <default><geom condim="6" friction="1 0.001 {rolling}"/></default>
+  <worldbody>
+    <geom type="plane" size="9 9 0.1"/>
+    <body><freejoint/><geom type="sphere" size="0.1" mass="1"/></body>
+  </worldbody>
+  <keyframe><key qpos="0 0 0.1 1 0 0 0" qvel="1 0 0 0 10 0"/></keyframe>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("rolling", [0.001, 0.01, 0.03])
+def test_cone_sweep_brakes_a_rolling_sphere_at_the_cones_rate(rolling: float, device: str) -> None:
+    """Rolling friction t and the friction f that slows the sphere down share one cone, (f / mu)^2 + (t / rho)^2 = N^2.
+
+    Most dissipation makes it slip a little, u / omega = (rho / mu)^2 f / t =: e r. With v = (1 + e) r omega, Newton's
+    and Euler's equations give f / t = 1 / (r (1 + 0.4 / (1 + e))).
+    """
+    radius, slip = 0.1, 0.0
+    for _ in range(50):
+        ratio = 1.0 / (radius * (1.0 + 0.4 / (1.0 + slip)))
+        slip = rolling**2 * ratio / radius
+    rate = ratio * rolling * GRAVITY / math.hypot(1.0, rolling * ratio)
+    sim = ss.Simulation(ROLLING.format(rolling=rolling), ss.ConeSweep(), device=device)
+    speed = trace(sim, 100, dof=0)
+    np.testing.assert_allclose((speed[60] - speed[100]) / (40 * 0.002), rate, rtol=1e-3)
+
+
+def test_cone_sweep_friction_of_a_pair_may_differ_by_direction(device: str) -> None:
+    """Most dissipation inside an ellipse: f_i = -N mu_i^2 u_i / |mu u|, which is not straight against the slip."""
+    pair = '<contact><pair geom1="floor" geom2="box" friction="0.5 0.1 0.005 0.0001 0.0001"/></contact>'
+    sim = ss.Simulation(THROWN.format(mu=1.0, contact=pair), ss.ConeSweep(), device=device)
+    for _ in range(50):
+        sim.step()
+        contacts = sim.contacts()
+        axes, mu = contacts.frame[0, 1:], np.array([0.5, 0.1])
+        slip = axes @ sim.qvel.numpy()[0, :3]
+        want = -(mu**2) * slip / np.linalg.norm(mu * slip)
+        np.testing.assert_allclose(contacts.force[:, 1:3].sum(axis=0) / contacts.force[:, 0].sum(), want, atol=1e-4)
+        np.testing.assert_allclose(contacts.force[:, 0].sum(), GRAVITY, rtol=1e-4)
+    assert np.abs(slip).min() > 0.1

@@ -1,4 +1,4 @@
-"""Motion with a known answer: free fall, the pendulum, and how deep a body sinks in at rest."""
+"""Motion with a known answer: free fall, the pendulum, how deep a body sinks in at rest, and how it bounces."""
 
 import math
 
@@ -168,3 +168,78 @@ def test_mujoco_resting_height(dim: int, device: str) -> None:
         np.testing.assert_allclose(sunk, depth, rtol=1e-3)
     assert 0.0 < sunk < 3.0 * depth
     np.testing.assert_allclose(sim.contacts().force[:, 0].sum(), 0.7 * GRAVITY, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind, points", [("sphere", 1), ("box", 4)])
+@pytest.mark.parametrize("dim", [1, 3, 4, 6])
+def test_cone_sweep_resting_height(kind: str, points: int, dim: int, device: str) -> None:
+    """A body at rest on the floor neither sinks in nor moves, and the floor carries its weight from the first step."""
+    sim = ss.Simulation(REST.format(dt=0.002, dim=dim, kind=kind), ss.ConeSweep(), device=device)
+    for steps in (1, 299):
+        sim.step(steps)
+        np.testing.assert_allclose(sim.state.qpos[0, 2], 0.1, atol=1e-6)
+        np.testing.assert_allclose(sim.state.qvel[0], 0.0, atol=1e-5)
+        contacts = sim.contacts()
+        assert len(contacts) == points
+        np.testing.assert_allclose(contacts.force[:, 0].sum(), 0.7 * GRAVITY, rtol=1e-4)
+
+
+def test_cone_sweep_takes_depth_out(device: str) -> None:
+    """The depth beyond `slop` shrinks by the share `correction` in every step, and leaves no velocity behind."""
+    share, slop = 0.25, 5e-5
+    sim = ss.Simulation(
+        REST.format(dt=0.002, dim=3, kind="sphere"), ss.ConeSweep(slop=slop, correction=share), device=device
+    )
+    qpos = sim.qpos.numpy().copy()
+    qpos[0, 2] = 0.1 - 0.004
+    sim.qpos = qpos
+    for n in range(1, 30):
+        sim.step()
+        depth = slop + (0.004 - slop) * (1 - share) ** n
+        np.testing.assert_allclose(sim.state.qpos[0, 2], 0.1 - depth, atol=1e-6)
+        np.testing.assert_allclose(sim.state.qvel[0], 0.0, atol=1e-6)
+
+
+BOUNCE = """
+<mujoco>
+  <option timestep="0.002" gravity="0 0 0"/>
+  <worldbody>
+    <geom type="plane" size="1 1 1"/>
+    <body><freejoint/><geom type="sphere" size="0.1" mass="1"/></body>
+    <body><freejoint/><geom type="sphere" size="0.1" mass="3"/></body>
+    <body><freejoint/><geom type="sphere" size="0.1" mass="2"/></body>
+  </worldbody>
+  <keyframe>
+    <key qpos="0 0 0.11 1 0 0 0  1 0 0.5 1 0 0 0  1.25 0 0.5 1 0 0 0"
+      qvel="0 0 {speed} 0 0 0  1 0 0 0 0 0  -0.5 0 0 0 0 0"/>
+  </keyframe>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.5, 1.0])
+def test_cone_sweep_bounces(restitution: float, device: str) -> None:
+    """Newton's law v' = -e v, on a floor at any speed and between two free spheres, whose momentum stays the same."""
+    for speed in (0.1, 0.5, 3.0):
+        sim = ss.Simulation(BOUNCE.format(speed=-speed), ss.ConeSweep(restitution=restitution), device=device)
+        sim.step(200)
+        velocity = sim.state.qvel[0]
+        np.testing.assert_allclose(velocity[2], restitution * speed, rtol=1e-4, atol=1e-6)
+        first, second = velocity[6], velocity[12]
+        np.testing.assert_allclose(second - first, restitution * 1.5, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(3.0 * first + 2.0 * second, 2.0, rtol=1e-5)
+
+
+def test_cone_sweep_lets_slow_contacts_rest(device: str) -> None:
+    """Below 0.05 m/s nothing bounces: a sphere with restitution 0.9 that falls comes to rest."""
+    sim = ss.Simulation(REST.format(dt=0.002, dim=3, kind="sphere"), ss.ConeSweep(restitution=0.9), device=device)
+    qpos = sim.qpos.numpy().copy()
+    qpos[0, 2] = 0.12
+    sim.qpos = qpos
+    heights = []
+    for _ in range(2500):
+        sim.step()
+        heights.append(float(sim.qpos.numpy()[0, 2]))
+    assert max(heights[100:200]) > 0.11  # a second hop of 0.81 times the first
+    np.testing.assert_allclose(sim.state.qpos[0, 2], 0.1, atol=1e-4)
+    np.testing.assert_allclose(sim.state.qvel[0], 0.0, atol=1e-5)

@@ -1,6 +1,9 @@
-"""`stickslip.comfree` in the place of `mujoco_warp`: names, signatures, and a usual script."""
+"""`stickslip.comfree` and `stickslip.conesweep` in the place of `mujoco_warp`: names, signatures, a usual script."""
 
+import dataclasses
 import inspect
+from types import ModuleType
+from typing import Any
 
 import mujoco
 import mujoco_warp as mjw
@@ -10,42 +13,52 @@ import warp as wp
 
 import stickslip as ss
 import stickslip.comfree as cf
+import stickslip.conesweep as cs
 from stickslip import mjcf
-from stickslip.errors import Unsupported
+from stickslip.errors import InputError, Unsupported
 from tests import support
 
 PUBLIC = sorted(name for name in dir(mjw) if not name.startswith("_"))
 FUNCTIONS = [name for name in PUBLIC if inspect.isroutine(getattr(mjw, name))]
 SIZES = {"nconmax": 48, "njmax": 192}
+PHYSICS: dict[ModuleType, Any] = {cf: ss.ComFree(), cs: ss.ConeSweep()}
+ADDED = {cf: ["stiffness", "damping"], cs: [field.name for field in dataclasses.fields(ss.ConeSweep)]}
+
+each_module = pytest.mark.parametrize("module", list(PHYSICS), ids=[physics.name for physics in PHYSICS.values()])
 
 
+@each_module
 @pytest.mark.parametrize("name", PUBLIC)
-def test_every_public_name_is_there(name: str) -> None:
-    assert hasattr(cf, name)
+def test_every_public_name_is_there(module: ModuleType, name: str) -> None:
+    assert hasattr(module, name)
     if inspect.isclass(getattr(mjw, name)):
-        assert issubclass(getattr(cf, name), getattr(mjw, name))  # the same class, or one that stands in for it
+        assert issubclass(getattr(module, name), getattr(mjw, name))  # the same class, or one that stands in for it
 
 
-def test_no_name_is_added() -> None:
+@each_module
+def test_no_name_is_added(module: ModuleType) -> None:
     """Besides those of mujoco_warp nothing is public, so that `from ... import *` brings no surprise."""
-    assert sorted(name for name in dir(cf) if not name.startswith("_")) == PUBLIC
-    assert cf.__version__ == mjw.__version__
+    assert sorted(name for name in dir(module) if not name.startswith("_")) == PUBLIC
+    assert module.__version__ == mjw.__version__
 
 
+@each_module
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_signatures_are_the_same(name: str) -> None:
-    """Names, kinds and defaults of the parameters; put_model has two more, by keyword only and optional."""
-    got = list(inspect.signature(getattr(cf, name)).parameters.values())
+def test_signatures_are_the_same(module: ModuleType, name: str) -> None:
+    """Names, kinds and defaults of the parameters; put_model has those of the physics too, by keyword only."""
+    got = list(inspect.signature(getattr(module, name)).parameters.values())
     want = list(inspect.signature(getattr(mjw, name)).parameters.values())
     if name == "put_model":
         added = got[len(want) :]
-        assert [p.name for p in added] == ["stiffness", "damping"]
-        assert all(p.kind is p.KEYWORD_ONLY and p.default is not p.empty for p in added)
+        assert [p.name for p in added] == ADDED[module]
+        assert all(p.kind is p.KEYWORD_ONLY and p.default == getattr(PHYSICS[module], p.name) for p in added)
         got = got[: len(want)]
     assert [(p.name, p.kind, p.default) for p in got] == [(p.name, p.kind, p.default) for p in want]
 
 
-def script(module, mjm: mujoco.MjModel, steps: int, nworld: int, *, put: bool) -> tuple[mujoco.MjData, np.ndarray]:
+def script(
+    module: ModuleType, mjm: mujoco.MjModel, steps: int, nworld: int, *, put: bool
+) -> tuple[mujoco.MjData, np.ndarray]:
     """The usual program: put a model and data, capture one step, replay it, get the data back."""
     mjd = mujoco.MjData(mjm)
     mujoco.mj_resetDataKeyframe(mjm, mjd, 0)
@@ -66,20 +79,21 @@ def script(module, mjm: mujoco.MjModel, steps: int, nworld: int, *, put: bool) -
     return result, d.qpos.numpy()
 
 
+@each_module
 @pytest.mark.parametrize("put", [True, False], ids=["put_data", "make_data"])
 @pytest.mark.parametrize("scene", ["scaling", "humanoid", "hand"])
-def test_usual_script_runs_with_its_import_changed(scene: str, put: bool, device: str) -> None:
-    """The same program with either module; with ComFree's it goes where ss.Simulation goes."""
+def test_usual_script_runs_with_its_import_changed(module: ModuleType, scene: str, put: bool, device: str) -> None:
+    """The same program with either module; with a drop-in it goes where ss.Simulation goes with its physics."""
     mjm = mjcf.load(scene)
     steps, nworld = 60, 2
     stock, _ = script(mjw, mjm, steps, nworld, put=put)
-    mjd, qpos = script(cf, mjm, steps, nworld, put=put)
+    mjd, qpos = script(module, mjm, steps, nworld, put=put)
     assert mjd.ncon > 0 and mjd.nefc > 0
     np.testing.assert_allclose(mjd.time, stock.time, rtol=1e-6)
     assert np.abs(mjd.qpos - stock.qpos).max() > 1e-6  # it did not just run MuJoCo's solver
     np.testing.assert_allclose(mjd.qpos, stock.qpos, atol=0.1)
 
-    sim = ss.Simulation(scene, ss.ComFree(), nworld=nworld, device=device)
+    sim = ss.Simulation(scene, PHYSICS[module], nworld=nworld, device=device)
     sim.step(steps)
     np.testing.assert_allclose(sim.state.time, mjd.time, rtol=1e-5)
     np.testing.assert_allclose(qpos, sim.state.qpos, atol=2e-5)
@@ -87,31 +101,32 @@ def test_usual_script_runs_with_its_import_changed(scene: str, put: bool, device
     np.testing.assert_allclose(mjd.qvel, sim.state.qvel[nworld - 1], atol=2e-3)
 
 
-def started(mjm: mujoco.MjModel) -> tuple[cf.Model, cf.Data]:
+def started(module: ModuleType, mjm: mujoco.MjModel) -> tuple[Any, Any]:
     """Model and data, two worlds in motion and in contact."""
-    m = cf.put_model(mjm)
-    d = cf.make_data(mjm, nworld=2, **SIZES)
-    cf.reset_data_keyframe(m, d, 0)
+    m = module.put_model(mjm)
+    d = module.make_data(mjm, nworld=2, **SIZES)
+    module.reset_data_keyframe(m, d, 0)
     d.qvel.assign(support.perturbed(mjm, 2, scale=0.3).qvel)
     return m, d
 
 
+@each_module
 @pytest.mark.parametrize("integrator", ["Euler", "implicitfast"])
 @pytest.mark.parametrize("scene", ["scaling", "humanoid", "hand"])
-def test_step_is_the_sum_of_its_parts(scene: str, integrator: str, device: str) -> None:
-    """step = step1 + step2 = forward + euler (or implicit), to single precision, sensors included."""
+def test_step_is_the_sum_of_its_parts(module: ModuleType, scene: str, integrator: str, device: str) -> None:
+    """step = step1 + step2, and for ComFree forward + euler (or implicit), to single precision, sensors included."""
     mjm = mjcf.load(scene)
     mjm.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator.upper()}")
-    whole, halves, parts = started(mjm), started(mjm), started(mjm)
-    integrate = cf.euler if integrator == "Euler" else cf.implicit
+    whole, halves, parts = (started(module, mjm) for _ in range(3))
+    integrate = module.euler if integrator == "Euler" else module.implicit
     for _ in range(40):
-        cf.step(*whole)
-        cf.step1(*halves)
-        cf.step2(*halves)
-        cf.forward(*parts)
+        module.step(*whole)
+        module.step1(*halves)
+        module.step2(*halves)
+        module.forward(*parts)
         integrate(*parts)
     assert whole[1].nacon.numpy()[0] > 0
-    for other in (halves[1], parts[1]):
+    for other in (halves[1], parts[1]) if module is cf else (halves[1],):
         for name, atol in (("time", 1e-6), ("qpos", 2e-5), ("qvel", 2e-3), ("act", 1e-6)):
             got, want = getattr(other, name).numpy(), getattr(whole[1], name).numpy()
             np.testing.assert_allclose(got, want, atol=atol, rtol=1e-4, err_msg=name)
@@ -123,7 +138,7 @@ def test_step_is_the_sum_of_its_parts(scene: str, integrator: str, device: str) 
 def test_step_is_mujocos_stages_with_comfrees_solve(device: str) -> None:
     """fwd_position, fwd_velocity, fwd_actuation, fwd_acceleration, solve and euler, called one by one."""
     mjm = mjcf.load("scaling")
-    (m, d), (m2, d2) = started(mjm), started(mjm)
+    (m, d), (m2, d2) = started(cf, mjm), started(cf, mjm)
     for _ in range(40):
         cf.step(m, d)
         cf.fwd_position(m2, d2)
@@ -136,11 +151,107 @@ def test_step_is_mujocos_stages_with_comfrees_solve(device: str) -> None:
     np.testing.assert_allclose(d2.qvel.numpy(), d.qvel.numpy(), atol=2e-3)
 
 
-def test_put_model_takes_gains(device: str) -> None:
-    """One number or one a world; a stiffer contact sinks in less, and the default is ss.ComFree's."""
+def test_integrator_of_mujoco_warp_gives_the_sweeps_velocity(device: str) -> None:
+    """forward + euler end a step at its velocity; they carry no forces on, and positions follow the velocity alone."""
     mjm = mjcf.load("scaling")
-    assert inspect.signature(cf.put_model).parameters["stiffness"].default == ss.ComFree().stiffness
-    assert inspect.signature(cf.put_model).parameters["damping"].default == ss.ComFree().damping
+    m, d = started(cs, mjm)
+    for _ in range(60):
+        cs.step(m, d)
+    assert cs_memory(d).min() > 0
+    d.sweep.forget()
+    m2, d2 = started(cs, mjm)
+    for name in ("time", "qpos", "qvel", "qacc_warmstart"):
+        wp.copy(getattr(d2, name), getattr(d, name))
+    start = d.qpos.numpy().copy()
+    cs.step(m, d)
+    cs.forward(m2, d2)
+    cs.euler(m2, d2)
+    assert d.nacon.numpy()[0] > 0
+    assert cs_memory(d).min() > 0 and not cs_memory(d2).any()
+    np.testing.assert_allclose(d2.qvel.numpy(), d.qvel.numpy(), atol=1e-4)
+    place, velocity = (array.numpy().reshape(2, -1, n)[:, :, :3] for array, n in ((d2.qpos, 7), (d2.qvel, 6)))
+    np.testing.assert_allclose(place, start.reshape(2, -1, 7)[:, :, :3] + mjm.opt.timestep * velocity, atol=1e-6)
+
+
+def cs_memory(d: cs.Data) -> np.ndarray:
+    """How many contacts each world carries on to the next step."""
+    return d.sweep.memory.num.numpy()
+
+
+@pytest.mark.parametrize("how", ["all", "bool", "int32", "keyframe", "keyframes"])
+def test_reset_worlds_carry_no_forces(how: str, device: str) -> None:
+    """A world that is reset repeats its first steps bit for bit; one that is not keeps what it carries."""
+    mjm = mjcf.load("scaling")
+    m, d = started(cs, mjm)
+    start = d.qvel.numpy().copy()
+    for _ in range(60):
+        cs.step(m, d)
+    first, carried = d.qpos.numpy().copy(), cs_memory(d).copy()
+    assert carried.min() > 0
+    if how == "all":
+        cs.reset_data(m, d)
+    elif how == "keyframe":
+        cs.reset_data_keyframe(m, d, 0)
+    elif how == "keyframes":
+        cs.reset_data_keyframe(m, d, wp.array([0, m.nkey], dtype=int))
+    else:
+        cs.reset_data(m, d, wp.array([1, 0], dtype=wp.bool if how == "bool" else wp.int32))
+    is_whole = how in ("all", "keyframe")
+    assert cs_memory(d).tolist() == [0, 0 if is_whole else carried[1]]
+    if how.startswith("keyframe"):
+        velocity = d.qvel.numpy().copy()
+        velocity[0] = start[0]
+        d.qvel.assign(velocity)
+        for _ in range(60):
+            cs.step(m, d)
+        assert support.same_bits(d.qpos.numpy()[0], first[0])
+
+
+@pytest.mark.parametrize(
+    "parameters, words",
+    [
+        ({"sweeps": 0}, "sweeps is 0.*1 to 1000"),
+        ({"slop": -1.0}, "slop is -1.*0 to 1"),
+        ({"substeps": 2.5}, "substeps"),
+    ],
+)
+def test_put_model_checks_the_sweeps_parameters(parameters: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        cs.put_model(mjcf.load("scaling"), **parameters)
+
+
+def test_put_model_takes_the_sweeps_parameters(device: str) -> None:
+    """Depth up to the slop is left alone: with a large one, bodies stay as deep in the ground as they are put."""
+    mjm = mjcf.load("scaling")
+    depth = []
+    for slop in (ss.ConeSweep().slop, 0.01):
+        m = cs.put_model(mjm, slop=slop, correction=1.0)
+        d = cs.make_data(mjm, nworld=1, **SIZES)
+        for _ in range(200):
+            cs.step(m, d)
+        qpos = d.qpos.numpy().copy()
+        qpos[:, 2::7] -= 0.002
+        d.qpos.assign(qpos)
+        for _ in range(10):
+            cs.step(m, d)
+        depth.append(-d.contact.dist.numpy()[: int(d.nacon.numpy()[0])].min())
+    assert depth[0] < 5e-4 and depth[1] > 1.5e-3
+
+
+def test_model_and_data_of_another_module_are_refused(device: str) -> None:
+    """The message says what to make them with."""
+    mjm = mjcf.load("scaling")
+    model: Any = cf.put_model(mjm)
+    data: Any = mjw.make_data(mjm, **SIZES)
+    with pytest.raises(InputError, match="stickslip.conesweep.put_model"):
+        cs.step(model, cs.make_data(mjm, **SIZES))
+    with pytest.raises(InputError, match="stickslip.conesweep.make_data"):
+        cs.step(cs.put_model(mjm), data)
+
+
+def test_put_model_takes_gains(device: str) -> None:
+    """One number or one a world; a stiffer contact sinks in less."""
+    mjm = mjcf.load("scaling")
     m = cf.put_model(mjm, stiffness=[0.05, 0.5], damping=0.003)
     d = cf.make_data(mjm, nworld=2, **SIZES)
     for _ in range(200):
@@ -150,17 +261,19 @@ def test_put_model_takes_gains(device: str) -> None:
     assert -dist[worlds == 0].min() > 2 * -dist[worlds == 1].min() > 0
 
 
+@each_module
 @pytest.mark.parametrize("name", ["rungekutta4", "inverse", "island", "discrete"])
-def test_functions_that_cannot_be_honoured(name: str, device: str) -> None:
+def test_functions_that_cannot_be_honoured(module: ModuleType, name: str, device: str) -> None:
     """They raise Unsupported, say which function and what to do, and change nothing."""
-    m, d = started(mjcf.load("scaling"))
+    m, d = started(module, mjcf.load("scaling"))
     before = support.device_arrays(d)
-    with pytest.raises(Unsupported, match=f"(?s)comfree does not support.*{name}.*(use|call) "):
-        getattr(cf, name)(m, d)
+    with pytest.raises(Unsupported, match=f"(?s){PHYSICS[module].name} does not support.*{name}.*(use|call) "):
+        getattr(module, name)(m, d)
     for field, value in support.device_arrays(d).items():
         assert support.same_bits(value, before[field]), field
 
 
+@each_module
 @pytest.mark.parametrize("function", ["step", "step1", "forward", "solve"])
 @pytest.mark.parametrize(
     "option, value, word",
@@ -170,11 +283,16 @@ def test_functions_that_cannot_be_honoured(name: str, device: str) -> None:
         ("deterministic", mjw.DeterminismType.ATOMICS, "ATOMICS"),
     ],
 )
-def test_options_set_later_are_refused(function: str, option: str, value: int, word: str, device: str) -> None:
-    """An option that ComFree cannot honour is not silently ignored, wherever it is set."""
-    m, d = started(mjcf.load("scaling"))
+def test_options_set_later_are_refused(
+    module: ModuleType, function: str, option: str, value: int, word: str, device: str
+) -> None:
+    """An option that cannot be honoured is not silently ignored, wherever it is set."""
+    m, d = started(module, mjcf.load("scaling"))
     setattr(m.opt, option, value)
     before = d.qpos.numpy().copy()
+    if option == "deterministic" and PHYSICS[module].name == "cone-sweep":  # it adds in a fixed order
+        getattr(module, function)(m, d)
+        return
     with pytest.raises(Unsupported, match=word):
-        getattr(cf, function)(m, d)
+        getattr(module, function)(m, d)
     assert support.same_bits(d.qpos.numpy(), before)

@@ -1,0 +1,100 @@
+"""The cone sweep behind MuJoCo Warp's own names: `import stickslip.conesweep as mjw` and a script runs on.
+
+Every public name of `mujoco_warp` is here with the same signature. `put_model` also takes the parameters of
+`stickslip.ConeSweep`. What resolves constraints is the cone sweep's; everything else is MuJoCo Warp itself.
+"""
+# The wildcard brings all of MuJoCo Warp's names, those it may add included; the names below replace some of them.
+# pyright: reportAssignmentType=false, reportWildcardImportFromLibrary=false
+
+import dataclasses as _dataclasses
+
+import mujoco as _mujoco
+import mujoco_warp as _mjw
+import warp as _wp
+from mujoco_warp import *  # noqa: F403
+
+from stickslip.physics.conesweep import model as _model
+from stickslip.physics.conesweep import physics as _physics
+from stickslip.physics.conesweep import pipeline as _pipeline
+from stickslip.physics.conesweep.model import Data as Data
+from stickslip.physics.conesweep.model import Model as Model
+from stickslip.physics.rowfree.dropin import DropIn as _DropIn
+
+__version__ = _mjw.__version__
+_DEFAULT = _physics.ConeSweep()
+
+
+def put_model(
+    mjm: _mujoco.MjModel,
+    batch_sizes: dict[str, int] | None = None,
+    *,
+    substeps: int | None = _DEFAULT.substeps,
+    sweeps: int = _DEFAULT.sweeps,
+    passes: int = _DEFAULT.passes,
+    jump: float = _DEFAULT.jump,
+    carry: bool = _DEFAULT.carry,
+    slop: float = _DEFAULT.slop,
+    correction: float = _DEFAULT.correction,
+    restitution: float = _DEFAULT.restitution,
+    ahead: float = _DEFAULT.ahead,
+) -> Model:
+    """Creates a model on device; the keywords after `batch_sizes` are those of `stickslip.ConeSweep`."""
+    physics = _physics.ConeSweep(
+        substeps=substeps,
+        sweeps=sweeps,
+        passes=passes,
+        jump=jump,
+        carry=carry,
+        slop=slop,
+        correction=correction,
+        restitution=restitution,
+        ahead=ahead,
+    )
+    return _physics.put_model(mjm, batch_sizes, stacklevel=3, **_dataclasses.asdict(physics))
+
+
+@_wp.kernel(enable_backward=False)
+def _mark_worlds(nkey: int, key: _wp.array[int], mask: _wp.array[bool]):
+    worldid = _wp.tid()
+    mask[worldid] = key[worldid] >= 0 and key[worldid] < nkey
+
+
+def reset_data(m: Model, d: Data, reset: _wp.array | None = None) -> None:
+    """Clear data, set defaults; optionally by world. The worlds that are reset carry no forces."""
+    _mjw.reset_data(m, d, reset)
+    mask = reset
+    if reset is not None and reset.dtype != _wp.bool:
+        mask = _wp.empty(d.nworld, dtype=bool)
+        _wp.utils.array_cast(reset, mask)
+    _model.scratch_of(d).forget(mask)
+
+
+def reset_data_keyframe(m: Model, d: Data, key: int | _wp.array) -> None:
+    """Reset data, set fields from specified keyframe. The worlds that are reset carry no forces."""
+    _mjw.reset_data_keyframe(m, d, key)
+    mask = None
+    if isinstance(key, _wp.array):
+        mask = _wp.empty(d.nworld, dtype=bool)
+        _wp.launch(_mark_worlds, dim=d.nworld, inputs=[m.nkey, key, mask])
+    _model.scratch_of(d).forget(mask)
+
+
+_conesweep: _DropIn[Model, Data] = _DropIn(
+    "cone-sweep", _pipeline, own_data=_model.own_data, velocity=lambda d: d.sweep.velocity
+)
+
+make_data = _conesweep.make_data
+put_data = _conesweep.put_data
+get_data_into = _conesweep.get_data_into
+make_constraint = _conesweep.make_constraint
+fwd_position = _conesweep.fwd_position
+fwd_acceleration = _conesweep.fwd_acceleration
+solve = _conesweep.solve
+forward = _conesweep.forward
+step = _conesweep.step
+step1 = _conesweep.step1
+step2 = _conesweep.step2
+rungekutta4 = _conesweep.rungekutta4
+discrete = _conesweep.discrete
+inverse = _conesweep.inverse
+island = _conesweep.island

@@ -1,0 +1,1 @@
+"""The cone sweep: closed-form contact that sticks. See README.md."""

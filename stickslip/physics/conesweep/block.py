@@ -1,0 +1,37 @@
+"""Lanes that work on one world together: a few threads of a warp, or a whole block on CUDA; one on the CPU."""
+
+import warp as wp
+
+wp.set_module_options({"enable_backward": False})
+
+LEAST_LANES = 4
+MAX_LANES = 256
+"""Fewest and most lanes of a world; the most are one block."""
+
+
+@wp.func_native("""
+#if defined(__CUDA_ARCH__)
+if (nlane > 32) __syncthreads();
+else __syncwarp();
+#endif
+""")
+def sync(nlane: int):
+    """Wait for all lanes of the world; what they wrote can be read afterwards.
+
+    Worlds that share a warp wait for each other, so that they run in step: every world has to come by the same way.
+    """
+    ...
+
+
+def lanes(nworld: int, per_world: float, threads: int) -> int:
+    """Lanes of a world on CUDA: a power of two, so that worlds do not straddle warps.
+
+    Args:
+        nworld: number of worlds
+        per_world: pieces of work in a world, beyond which lanes are idle
+        threads: what fills the device; more lanes than that only wait for each other
+    """
+    count = LEAST_LANES
+    while count < min(per_world, threads / nworld, MAX_LANES):
+        count *= 2
+    return count

@@ -1,0 +1,259 @@
+"""What the kernels of the cone sweep pass to each other, as Warp structs.
+
+N is naconmax; arrays of contacts and pairs have room for 2 N, the contacts of this step and those of the last.
+"""
+
+from typing import NamedTuple
+
+import warp as wp
+
+from stickslip.physics.mjwarp_private import vec5
+
+wp.set_module_options({"enable_backward": False})
+
+COLORS = wp.constant(16)
+"""Colours of pairs. The last is for those that no other can take: they share bodies, whose masses are then split."""
+
+
+class Traits(NamedTuple):
+    """What a model has, so that its kernels leave out the rest.
+
+    Attributes:
+        jointed: trees of several bodies, or with rows on their dofs
+        rows: rows on dofs
+        links: connects or welds
+        rough: friction other than the same in both tangents: spin, rolling, of pairs, surfaces that move
+    """
+
+    jointed: bool
+    rows: bool
+    links: bool
+    rough: bool
+
+
+@wp.struct
+class Tree:
+    """Bodies, dofs and kinematic trees of the model; fixed.
+
+    A tree is lone when all its dofs move one body and no row acts on them: then the body's twist is all there is to
+    know until the end of a step. The others are jointed.
+    """
+
+    nbody: int
+    nv: int
+    ntree: int
+    njointed: int
+    njointed_dof: int
+    body_rootid: wp.array[int]
+    body_weldid: wp.array[int]
+    body_treeid: wp.array[int]
+    body_dofnum: wp.array[int]
+    body_dofadr: wp.array[int]
+    body_subtreenum: wp.array[int]
+    body_response: wp.array[int]  # where the responses of a jointed body begin
+    dof_bodyid: wp.array[int]
+    dof_parentid: wp.array[int]
+    dof_treeid: wp.array[int]
+    tree_dofadr: wp.array[int]
+    tree_dofnum: wp.array[int]
+    tree_inverse: wp.array[int]  # where the inverse of a tree's H begins
+    tree_lone: wp.array[int]  # its one body; -1 if the tree is jointed
+    jointed: wp.array[int]  # bodies of jointed trees
+    jointed_dof: wp.array[int]
+    geom_bodyid: wp.array[int]
+    geom_local: wp.array[int]  # number of a geom among those of its body
+    maxgeom: int  # most geoms of one body
+
+
+@wp.struct
+class Contacts:
+    """MuJoCo Warp's contacts."""
+
+    nmax: int
+    count: wp.array[int]
+    dist: wp.array[float]
+    pos: wp.array[wp.vec3]
+    frame: wp.array[wp.mat33]
+    includemargin: wp.array[float]
+    friction: wp.array[vec5]
+    dim: wp.array[int]
+    geom: wp.array[wp.vec2i]
+    worldid: wp.array[int]
+    type: wp.array[int]
+    geomcollisionid: wp.array[int]
+    surfacevel: wp.array[wp.vec3]
+    adhesion: wp.array[float]
+    efc_address: wp.array2d[int]
+
+
+@wp.struct
+class Bodies:
+    """Kinematics of the step."""
+
+    subtree_com: wp.array2d[wp.vec3]
+    cdof: wp.array2d[wp.spatial_vector]
+    xpos: wp.array2d[wp.vec3]
+    xmat: wp.array2d[wp.mat33]
+    qvel: wp.array2d[float]
+    qacc_free: wp.array2d[float]
+    timestep: wp.array[float]
+    geom_rbound: wp.array2d[float]
+
+
+@wp.struct
+class Settings:
+    """Parameters of the sweep."""
+
+    substeps: int  # 0: by the timestep
+    sweeps: int
+    passes: int
+    jump: float
+    carry: bool
+    slop: float
+    correction: float
+    restitution: float
+
+
+@wp.struct
+class Memory:
+    """Contacts of the last step by world, sorted: what is carried over."""
+
+    num: wp.array[int]  # (nworld,)
+    adr: wp.array[int]
+    key: wp.array[wp.int64]  # (2 N,) from here on
+    local1: wp.array[wp.vec3]  # the two points that touched, each in the frame of its body
+    local2: wp.array[wp.vec3]
+    normal: wp.array[wp.vec3]  # in the frame of the first geom's body
+    geom: wp.array[wp.vec2i]
+    dim: wp.array[int]
+    friction: wp.array[vec5]
+    margin: wp.array[float]
+    age: wp.array[int]  # steps since collision detection last found the two geoms
+    force1: wp.array[wp.spatial_vector]  # torque and force on the second geom, in the frames of both bodies
+    force2: wp.array[wp.spatial_vector]
+
+
+@wp.struct
+class Work:
+    """Scratch of one step. Contacts of a world are `adr[w] + [0, num[w])`, its pairs `adr[w] + [0, npair[w])`."""
+
+    # worlds (nworld,)
+    num: wp.array[int]
+    adr: wp.array[int]
+    npair: wp.array[int]
+    substeps: wp.array[int]  # (1,) most of any world, so that all run in step
+    ncolor: wp.array[int]  # (1,) most colours of any world
+    color_adr: wp.array2d[int]  # (nworld, COLORS + 1) where a colour begins in the order
+    jointed_colors: wp.array[int]  # (1,) colours with something on a jointed tree in any world, as bits
+    nactive: wp.array[int]
+    active: wp.array2d[int]  # (nworld, njointed) jointed bodies that something acts on
+    cursor: wp.array[int]  # (1,)
+    partial: wp.array2d[wp.vec3]  # (nworld, lanes)
+    # MuJoCo Warp's contacts (N,)
+    slot: wp.array[int]  # place among those of the world, -1: takes no part
+    age: wp.array[int]  # as in the memory
+    # contacts (2 N,)
+    unsorted_key: wp.array[wp.int64]
+    unsorted_con: wp.array[int]
+    code: wp.array[int]  # the two bodies of a sorted contact as one number
+    of_pair: wp.array[int]  # its pair
+    key: wp.array[wp.int64]  # sorted from here on
+    con: wp.array[int]
+    matched: wp.array[int]
+    frame: wp.array[wp.mat33]
+    arm: wp.array[wp.vec3]  # from the pair's point
+    phi: wp.array[float]
+    approach: wp.array[float]  # speed of a contact that may bounce; negative once it does
+    friction: wp.array[float]  # coefficient of an isotropic contact of condim 3; 0: none, -1: see MuJoCo Warp's
+    gain: wp.array[wp.vec4]  # force per velocity: normal, tangents, spin, rolling
+    J: wp.array2d[wp.spatial_vector]  # (2 N, most dim) normal, tangents, spin, rolling: wrenches about the pair's point
+    KJ: wp.array2d[wp.spatial_vector]  # likewise, the relative twists they lead to
+    f: wp.array[wp.spatial_vector]  # normal, tangents, spin, rolling
+    f_mark: wp.array[wp.spatial_vector]
+    # pairs of bodies in contact (2 N,)
+    first: wp.array[int]
+    ncon: wp.array[int]
+    bodies: wp.array[wp.vec2i]
+    point: wp.array[wp.vec3]
+    color: wp.array[int]
+    order: wp.array[int]  # pairs by colour
+    wrench: wp.array[wp.spatial_vector]  # what the last sweep added, on the second body
+    push: wp.array[wp.spatial_vector]  # likewise, what moves without velocity
+    next1: wp.array[int]  # pair after this one in the list of its first body, and of its second
+    next2: wp.array[int]
+    # bodies (nworld, nbody)
+    head: wp.array2d[int]  # first pair of a body, -1: none
+    used: wp.array2d[int]  # colours at a lone body, as bits; whether something acts on a jointed one
+    twist: wp.array2d[wp.spatial_vector]  # without constraints
+    V: wp.array2d[wp.spatial_vector]  # of lone bodies
+    X: wp.array2d[wp.spatial_vector]
+    P: wp.array2d[wp.spatial_vector]  # impulse on lone bodies, and what displaces them
+    Px: wp.array2d[wp.spatial_vector]
+    V_start: wp.array2d[wp.spatial_vector]
+    P_start: wp.array2d[wp.spatial_vector]
+    V_mark: wp.array2d[wp.spatial_vector]
+    P_mark: wp.array2d[wp.spatial_vector]
+    Lam: wp.array2d[wp.spatial_matrix]  # twist per wrench of lone bodies
+    total: wp.array2d[wp.spatial_vector]  # wrench on jointed bodies
+    total_push: wp.array2d[wp.spatial_vector]
+    # trees and dofs
+    count: wp.array3d[int]  # (nworld, ntree, COLORS) what acts on a tree at once
+    touched: wp.array2d[int]  # (nworld, ntree) whether a row acts on a tree
+    inverse: wp.array2d[float]  # H^-1 tree by tree
+    response: wp.array2d[wp.spatial_vector]  # velocity of dofs per wrench on jointed bodies
+    row_force: wp.array2d[float]  # (nworld, nv) what rows add to dofs
+    row_push: wp.array2d[float]
+    v_free: wp.array2d[float]
+    v: wp.array2d[float]
+    x: wp.array2d[float]
+    v_start: wp.array2d[float]
+    v_mark: wp.array2d[float]
+
+
+@wp.struct
+class RowSet:
+    """Scalar rows on dofs: limits, dry friction, couplings. The columns are fixed, the values are of this step."""
+
+    n: int
+    adr: wp.array[int]  # (nrow,)
+    nnz: wp.array[int]
+    col: wp.array[int]  # (nnz,)
+    dof_adr: wp.array[int]  # (nv,) entries of a dof: its row, and the place of its value
+    dof_num: wp.array[int]
+    dof_entry: wp.array[wp.vec2i]  # (nnz,)
+    val: wp.array2d[float]  # (nworld, nnz)
+    kind: wp.array2d[int]  # (nworld, nrow) from here on; 0: idle
+    phi: wp.array2d[float]
+    low: wp.array2d[float]
+    high: wp.array2d[float]
+    weight: wp.array2d[float]
+    f: wp.array2d[float]
+    f_mark: wp.array2d[float]
+    df: wp.array2d[float]
+    dp: wp.array2d[float]
+    carried: wp.array2d[float]
+
+
+@wp.struct
+class Links:
+    """Connects and welds: six directions between two bodies, three of them idle for a connect."""
+
+    n: int
+    bodies: wp.array[wp.vec2i]  # (nlink,)
+    body_adr: wp.array[int]  # (nbody,) links of a body
+    body_num: wp.array[int]
+    body_link: wp.array[int]
+    active: wp.array2d[int]  # (nworld, nlink) from here on; 0, 3 or 6 directions
+    color: wp.array2d[int]
+    order: wp.array2d[int]  # links by colour
+    color_adr: wp.array2d[int]  # (nworld, COLORS + 1)
+    point: wp.array2d[wp.vec3]
+    error: wp.array2d[wp.spatial_vector]  # turn, gap
+    anchor: wp.array2d[wp.vec3]  # where MuJoCo's rows act
+    quat: wp.array2d[wp.quat]  # of the second body or site, as MuJoCo stores it
+    K: wp.array2d[wp.spatial_matrix]
+    f: wp.array2d[wp.spatial_vector]  # torque, force on the second body
+    f_mark: wp.array2d[wp.spatial_vector]
+    wrench: wp.array2d[wp.spatial_vector]
+    push: wp.array2d[wp.spatial_vector]
+    carried: wp.array2d[wp.spatial_vector]  # in the frame of the first body

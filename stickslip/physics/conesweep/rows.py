@@ -1,0 +1,297 @@
+"""Scalar rows on dofs, and connects and welds between bodies: their geometry at the start of a step."""
+
+import warp as wp
+from mujoco_warp import ObjType
+
+from stickslip.physics.conesweep.layout import Bodies, Links, RowSet, Tree, Work
+from stickslip.physics.conesweep.sweep import EQUALITY, FRICTION, LIMIT
+from stickslip.physics.contact import conjugate, mul_quat
+from stickslip.physics.mjwarp_private import EqType, vec12
+
+wp.set_module_options({"enable_backward": False})
+
+JOINT_LIMIT = wp.constant(0)
+BALL_LIMIT = wp.constant(1)
+TENDON_LIMIT = wp.constant(2)
+JOINT_FRICTION = wp.constant(3)
+TENDON_FRICTION = wp.constant(4)
+JOINT_COUPLING = wp.constant(5)
+TENDON_COUPLING = wp.constant(6)
+
+NEAR = wp.constant(0.01)
+"""Limits nearer than this, beyond what the step's velocity covers, take part [rad or m]."""
+
+
+@wp.struct
+class Joints:
+    """What the rows are made of."""
+
+    source: wp.array[wp.vec2i]  # (nrow,) which of the kinds above, and its id
+    equality: bool
+    friction: bool
+    limit: bool
+    qpos0: wp.array2d[float]
+    qpos: wp.array2d[float]
+    jnt_qposadr: wp.array[int]
+    jnt_dofadr: wp.array[int]
+    jnt_range: wp.array2d[wp.vec2]
+    jnt_margin: wp.array2d[float]
+    dof_frictionloss: wp.array2d[float]
+    tendon_frictionloss: wp.array2d[float]
+    tendon_range: wp.array2d[wp.vec2]
+    tendon_margin: wp.array2d[float]
+    tendon_length0: wp.array2d[float]
+    ten_length: wp.array2d[float]
+    ten_J: wp.array2d[float]
+    ten_J_rownnz: wp.array[int]
+    ten_J_rowadr: wp.array[int]
+    eq_obj1id: wp.array[int]
+    eq_obj2id: wp.array[int]
+    eq_data: wp.array2d[vec12]
+    eq_active: wp.array2d[bool]
+
+
+@wp.func
+def polynomial(data: vec12, x: float) -> float:
+    return data[0] + x * (data[1] + x * (data[2] + x * (data[3] + x * data[4])))
+
+
+@wp.func
+def polynomial_slope(data: vec12, x: float) -> float:
+    return data[1] + x * (2.0 * data[2] + x * (3.0 * data[3] + x * 4.0 * data[4]))
+
+
+@wp.func
+def copy_tendon(rows: RowSet, joints: Joints, worldid: int, start: int, tenid: int, scale: float):
+    """A tendon's Jacobian, scaled, into the values of a row."""
+    for k in range(joints.ten_J_rownnz[tenid]):
+        rows.val[worldid, start + k] = scale * joints.ten_J[worldid, joints.ten_J_rowadr[tenid] + k]
+
+
+@wp.func
+def make_rows(
+    tree: Tree, bodies: Bodies, work: Work, rows: RowSet, joints: Joints, worldid: int, lane: int, nlane: int
+):
+    """Values, residual and bounds of every row that can act in this step."""
+    timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
+    for r in range(lane, rows.n, nlane):
+        source = joints.source[r]
+        id = source[1]
+        kind = int(0)
+        phi = float(0.0)
+        low = float(-1.0e30)
+        high = float(1.0e30)
+        start = rows.adr[r]
+        if (source[0] == JOINT_LIMIT or source[0] == BALL_LIMIT) and joints.limit:
+            kind = LIMIT
+            low = 0.0
+            adr = joints.jnt_qposadr[id]
+            bounds = joints.jnt_range[worldid % joints.jnt_range.shape[0], id]
+            if source[0] == BALL_LIMIT:
+                v = wp.vec3(joints.qpos[worldid, adr + 1], joints.qpos[worldid, adr + 2], joints.qpos[worldid, adr + 3])
+                angle = 2.0 * wp.atan2(wp.length(v), joints.qpos[worldid, adr])
+                axis = wp.normalize(v)
+                if angle > wp.pi:  # the other way round is shorter
+                    angle = 2.0 * wp.pi - angle
+                    axis = -axis
+                phi = wp.max(bounds[0], bounds[1]) - angle
+                for k in range(3):
+                    rows.val[worldid, start + k] = -axis[k]
+            else:
+                below = joints.qpos[worldid, adr] - bounds[0]
+                above = bounds[1] - joints.qpos[worldid, adr]
+                phi = wp.min(below, above)
+                rows.val[worldid, start] = wp.where(below < above, 1.0, -1.0)
+            phi -= joints.jnt_margin[worldid % joints.jnt_margin.shape[0], id]
+        elif source[0] == TENDON_LIMIT and joints.limit:
+            kind = LIMIT
+            low = 0.0
+            bounds = joints.tendon_range[worldid % joints.tendon_range.shape[0], id]
+            below = joints.ten_length[worldid, id] - bounds[0]
+            above = bounds[1] - joints.ten_length[worldid, id]
+            phi = wp.min(below, above) - joints.tendon_margin[worldid % joints.tendon_margin.shape[0], id]
+            copy_tendon(rows, joints, worldid, start, id, wp.where(below < above, 1.0, -1.0))
+        elif source[0] == JOINT_FRICTION and joints.friction:
+            high = joints.dof_frictionloss[worldid % joints.dof_frictionloss.shape[0], id]
+            low = -high
+            rows.val[worldid, start] = 1.0
+            if high > 0.0:
+                kind = FRICTION
+        elif source[0] == TENDON_FRICTION and joints.friction:
+            high = joints.tendon_frictionloss[worldid % joints.tendon_frictionloss.shape[0], id]
+            low = -high
+            copy_tendon(rows, joints, worldid, start, id, 1.0)
+            if high > 0.0:
+                kind = FRICTION
+        elif source[0] == JOINT_COUPLING and joints.equality and joints.eq_active[worldid, id]:
+            kind = EQUALITY
+            data = joints.eq_data[worldid % joints.eq_data.shape[0], id]
+            first = joints.eq_obj1id[id]
+            second = joints.eq_obj2id[id]
+            world0 = worldid % joints.qpos0.shape[0]
+            adr = joints.jnt_qposadr[first]
+            phi = joints.qpos[worldid, adr] - joints.qpos0[world0, adr] - data[0]
+            rows.val[worldid, start] = 1.0
+            if second >= 0:
+                adr = joints.jnt_qposadr[second]
+                x = joints.qpos[worldid, adr] - joints.qpos0[world0, adr]
+                phi -= polynomial(data, x) - data[0]
+                rows.val[worldid, start + 1] = -polynomial_slope(data, x)
+        elif source[0] == TENDON_COUPLING and joints.equality and joints.eq_active[worldid, id]:
+            kind = EQUALITY
+            data = joints.eq_data[worldid % joints.eq_data.shape[0], id]
+            first = joints.eq_obj1id[id]
+            second = joints.eq_obj2id[id]
+            world0 = worldid % joints.tendon_length0.shape[0]
+            phi = joints.ten_length[worldid, first] - joints.tendon_length0[world0, first] - data[0]
+            copy_tendon(rows, joints, worldid, start, first, 1.0)
+            if second >= 0:
+                x = joints.ten_length[worldid, second] - joints.tendon_length0[world0, second]
+                phi -= polynomial(data, x) - data[0]
+                start2 = start + joints.ten_J_rownnz[first]
+                copy_tendon(rows, joints, worldid, start2, second, -polynomial_slope(data, x))
+        if kind == LIMIT:
+            speed = float(0.0)
+            for k in range(start, start + rows.nnz[r]):
+                dof = rows.col[k]
+                speed += wp.abs(rows.val[worldid, k]) * wp.max(
+                    wp.abs(work.v_free[worldid, dof]), wp.abs(bodies.qvel[worldid, dof])
+                )
+            if phi - timestep * speed > NEAR:
+                kind = 0
+        rows.kind[worldid, r] = kind
+        rows.phi[worldid, r] = phi
+        rows.low[worldid, r] = low
+        rows.high[worldid, r] = high
+        f = float(0.0)
+        if kind > 0:
+            f = wp.clamp(rows.carried[worldid, r], low, high)
+            for k in range(start, start + rows.nnz[r]):
+                work.touched[worldid, tree.dof_treeid[rows.col[k]]] = 1
+        rows.f[worldid, r] = f
+
+
+@wp.func
+def weigh_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nlane: int):
+    """Inverse mass of each row: the sum of how much it feels every row, which bounds what all do together."""
+    for r in range(lane, rows.n, nlane):
+        if rows.kind[worldid, r] > 0:
+            total = float(0.0)
+            for s in range(rows.n):
+                if rows.kind[worldid, s] > 0:
+                    felt = float(0.0)
+                    for a in range(rows.adr[r], rows.adr[r] + rows.nnz[r]):
+                        i = rows.col[a]
+                        t = tree.dof_treeid[i]
+                        dofadr = tree.tree_dofadr[t]
+                        n = tree.tree_dofnum[t]
+                        base = tree.tree_inverse[t] + (i - dofadr) * n
+                        part = float(0.0)
+                        for b in range(rows.adr[s], rows.adr[s] + rows.nnz[s]):
+                            j = rows.col[b]
+                            if tree.dof_treeid[j] == t:
+                                part += work.inverse[worldid, base + j - dofadr] * rows.val[worldid, b]
+                        felt += float(work.count[worldid, t, 0]) * part * rows.val[worldid, a]
+                    total += wp.abs(felt)
+            rows.weight[worldid, r] = total
+
+
+@wp.struct
+class Welds:
+    """What the links are made of."""
+
+    eqid: wp.array[int]  # (nlink,)
+    equality: bool
+    eq_type: wp.array[int]
+    eq_obj1id: wp.array[int]
+    eq_obj2id: wp.array[int]
+    eq_objtype: wp.array[int]
+    eq_data: wp.array2d[vec12]
+    eq_active: wp.array2d[bool]
+    site_bodyid: wp.array[int]
+    site_quat: wp.array2d[wp.quat]
+    site_xpos: wp.array2d[wp.vec3]
+    xquat: wp.array2d[wp.quat]
+
+
+@wp.func
+def link_bodies(welds: Welds, k: int) -> wp.vec2i:
+    """The two bodies of a connect or weld, of which it may name sites."""
+    eqid = welds.eqid[k]
+    body1 = welds.eq_obj1id[eqid]
+    body2 = welds.eq_obj2id[eqid]
+    if welds.eq_objtype[eqid] == int(ObjType.SITE):
+        body1 = welds.site_bodyid[body1]
+        body2 = welds.site_bodyid[body2]
+    return wp.vec2i(body1, body2)
+
+
+@wp.func
+def rotation_vector(q: wp.quat) -> wp.vec3:
+    """Axis times angle, the short way round; the quaternion is stored w, x, y, z."""
+    v = wp.vec3(q[1], q[2], q[3])
+    w = q[0]
+    if w < 0.0:
+        v = -v
+        w = -w
+    sine = wp.length(v)
+    if sine < 1.0e-9:
+        return 2.0 * v
+    return v * (2.0 * wp.atan2(sine, w) / sine)
+
+
+@wp.func
+def make_links(tree: Tree, bodies: Bodies, links: Links, welds: Welds, worldid: int, lane: int, nlane: int):
+    """Point, gap and turn of every connect and weld, and the force it carried, turned with its first body."""
+    for k in range(lane, links.n, nlane):
+        eqid = welds.eqid[k]
+        active = int(0)
+        f = wp.spatial_vector()
+        if welds.equality and welds.eq_active[worldid, eqid]:
+            active = 3
+            data = welds.eq_data[worldid % welds.eq_data.shape[0], eqid]
+            is_weld = welds.eq_type[eqid] == int(EqType.WELD)
+            body = link_bodies(welds, k)
+            quat1 = welds.xquat[worldid, body[0]]
+            quat2 = welds.xquat[worldid, body[1]]
+            pos1 = wp.vec3()
+            pos2 = wp.vec3()
+            if welds.eq_objtype[eqid] == int(ObjType.SITE):
+                site1 = welds.eq_obj1id[eqid]
+                site2 = welds.eq_obj2id[eqid]
+                world0 = worldid % welds.site_quat.shape[0]
+                pos1 = welds.site_xpos[worldid, site1]
+                pos2 = welds.site_xpos[worldid, site2]
+                quat1 = mul_quat(quat1, welds.site_quat[world0, site1])
+                quat2 = mul_quat(quat2, welds.site_quat[world0, site2])
+            else:
+                anchor1 = wp.vec3(data[0], data[1], data[2])
+                anchor2 = wp.vec3(data[3], data[4], data[5])
+                if is_weld:  # MuJoCo stores the anchor of the second body first
+                    anchor1, anchor2 = anchor2, anchor1
+                    quat1 = mul_quat(quat1, wp.quat(data[6], data[7], data[8], data[9]))
+                pos1 = bodies.xpos[worldid, body[0]] + bodies.xmat[worldid, body[0]] @ anchor1
+                pos2 = bodies.xpos[worldid, body[1]] + bodies.xmat[worldid, body[1]] @ anchor2
+            turn = wp.vec3()
+            if is_weld and data[10] > 0.0:
+                active = 6
+                turn = rotation_vector(mul_quat(quat2, conjugate(quat1)))
+            point = 0.5 * (pos1 + pos2)
+            gap = pos2 - pos1
+            if active == 6:  # a weld holds everywhere; about its body its directions hardly depend on each other
+                moving = wp.where(tree.body_treeid[body[1]] >= 0, body[1], body[0])
+                centre = bodies.xpos[worldid, moving]
+                gap += wp.cross(turn, centre - point)
+                point = centre
+            links.anchor[worldid, k] = 0.5 * (pos1 + pos2)
+            links.point[worldid, k] = point
+            links.error[worldid, k] = wp.spatial_vector(turn, gap)
+            links.quat[worldid, k] = quat2
+            xmat1 = bodies.xmat[worldid, body[0]]
+            carried = links.carried[worldid, k]
+            torque = xmat1 @ wp.spatial_top(carried)
+            if active == 3:
+                torque = wp.vec3()
+            f = wp.spatial_vector(torque, xmat1 @ wp.spatial_bottom(carried))
+        links.f[worldid, k] = f
+        links.active[worldid, k] = active
