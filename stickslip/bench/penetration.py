@@ -59,7 +59,7 @@ class Settings:
     steps: int = setting(1000, "steps of the run", low=4, high=1_000_000)
     timestep: float = setting(0.002, "length of a step [s]", low=1e-5, high=0.1)
     other_timesteps: tuple[float, ...] = setting(
-        (), "lengths of a step at which the pile falls once more, for as long [s]; 10 ms on a CPU", low=1e-5, high=0.1
+        (0.002,), "other lengths of a step at which the pile falls, for as long [s]; 10 ms on a CPU", low=1e-5, high=0.1
     )
     every: int = setting(1, "steps between samples", low=1, high=1000)
     worlds: int = setting(1, "worlds; they differ only by the rounding of a parallel machine", low=1, high=65536)
