@@ -1,16 +1,18 @@
-"""Writes docs/results.md and the tables of the README from the stored results, for `make results`.
+"""Writes docs/results.md and the tables of the READMEs from the stored results, for `make results`.
 
-A test fails when either is stale.
+A test fails when one of them is stale.
 """
 
 import pathlib
 import re
+from collections.abc import Mapping
 
 from stickslip.bench import EXPERIMENTS, contenders, report, style, summary
 from stickslip.bench.result import Result, load
 
 ROOT = pathlib.Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
+NOTE = ROOT / "stickslip" / "physics" / "conesweep" / "README.md"
 ACCURACY = (
     ("stick", "creep of a box that must stick, dt 2 ms"),
     ("stick", "error of a slide in 2 s, dt 2 ms"),
@@ -58,19 +60,43 @@ def _ratio(result: Result, label: str, case: str) -> float:
     return result.figure(label, case, "speedup")
 
 
+def ablation() -> str:
+    """Height lost and speed left of towers, for variants of the cone sweep."""
+    result = load(ROOT / "benchmarks" / "ablation" / "stack.json")
+    lines = []
+    for label in result.contenders:
+        cells = []
+        for case in result.cases:
+            lost, left = (result.figure(label, case, name) for name in ("height_lost_mm", "late_speed_mm_per_s"))
+            cells.append("fell" if result.figure(label, case, "fell") else f"{lost:.2g}; {left:.2g}")
+        variant = label.partition(":")[2]
+        lines.append(f"| {f'`{variant}`' if variant else 'as it is'} | " + " | ".join(cells) + " |")
+    return "\n".join(["| | " + " | ".join(result.cases) + " |", "|" + " --- |" * (1 + len(result.cases)), *lines])
+
+
 def fill(text: str) -> str:
     """The README with its tables as the stored results have them."""
-    for name, table in (("accuracy: cpu", accuracy()), ("speed: h200", speed())):
+    return _fill(text, {"accuracy: cpu": accuracy(), "speed: h200": speed()})
+
+
+def fill_note(text: str) -> str:
+    """The note on the cone sweep, likewise."""
+    return _fill(text, {"ablation: cpu": ablation()})
+
+
+def _fill(text: str, tables: Mapping[str, str]) -> str:
+    for name, table in tables.items():
         block = re.compile(rf"(<!-- {name}[^>]*-->\n\n).*?(\n\n<!-- end -->)", re.DOTALL)
         text, found = block.subn(lambda match, table=table: match[1] + table + match[2], text)
         if found != 1:
-            raise SystemExit(f"README.md must hold one block <!-- {name} --> ... <!-- end -->, it holds {found}")
+            raise SystemExit(f"the text must hold one block <!-- {name} --> ... <!-- end -->, it holds {found}")
     return text
 
 
 def main() -> None:
     readme = ROOT / "README.md"
     readme.write_text(fill(readme.read_text()))
+    NOTE.write_text(fill_note(NOTE.read_text()))
     print(report.write(RESULTS, ROOT / "docs" / "results.md", EXPERIMENTS))
 
 

@@ -19,7 +19,7 @@ import stickslip
 from stickslip import files
 from stickslip.errors import InputError
 
-SHARED = ("experiment", "host", "qp", "motion", "pushing", "decay", "series", "timing")
+SHARED = ("experiment", "host", "qp", "motion", "pushing", "decay", "series", "timing", "penetration", "throughput")
 """Modules that several experiments measure with."""
 FORMAT = 2
 """Of the JSON files; raised when their meaning changes."""

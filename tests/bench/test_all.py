@@ -122,6 +122,8 @@ def test_the_readme_is_in_step_with_the_stored_results():
     spec.loader.exec_module(readme)
     text = (ROOT / "README.md").read_text()
     assert readme.fill(text) == text, "the tables of README.md are stale: run `make results`"
+    note = readme.NOTE.read_text()
+    assert readme.fill_note(note) == note, "the table of the cone sweep's README is stale: run `make results`"
 
 
 def test_the_documentation_is_in_step_with_the_stored_results():

@@ -10,7 +10,7 @@ import pytest
 import stickslip as ss
 from stickslip import mjcf
 from stickslip.errors import InputError
-from stickslip.physics.conesweep.grouping import PATIENCE
+from stickslip.physics.conesweep.carry import PATIENCE
 from stickslip.physics.conesweep.model import scratch_of
 from tests import support
 

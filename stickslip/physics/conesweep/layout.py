@@ -84,6 +84,7 @@ class Contacts:
     surfacevel: wp.array[wp.vec3]
     adhesion: wp.array[float]
     efc_address: wp.array2d[int]
+    overflow: wp.array[int]  # of the data, (nworld,)
 
 
 @wp.struct

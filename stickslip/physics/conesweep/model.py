@@ -26,7 +26,7 @@ from stickslip.physics.rowfree import model as rowfree
 
 wp.set_module_options({"enable_backward": False})
 
-_ROUND = (
+_SEEN_EARLY = (
     mujoco.mjtGeom.mjGEOM_PLANE,
     mujoco.mjtGeom.mjGEOM_HFIELD,
     mujoco.mjtGeom.mjGEOM_SPHERE,
@@ -154,7 +154,7 @@ def own_options(mjm: mujoco.MjModel, ahead: float) -> mujoco.MjModel:
     """
     mjm = copy.copy(mjm)
     mjm.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)
-    early = np.isin(mjm.geom_type, [int(kind) for kind in _ROUND])
+    early = np.isin(mjm.geom_type, [int(kind) for kind in _SEEN_EARLY])
     mjm.geom_gap[early & (mjm.geom_adhesion == 0.0)] += 0.5 * ahead  # adhesion pulls within the gap
     mjm.pair_gap[early[mjm.pair_geom1] & early[mjm.pair_geom2] & (mjm.pair_adhesion == 0.0)] += ahead
     return mjm

@@ -14,11 +14,15 @@ from stickslip.errors import InputError
 from stickslip.physics.base import Stage
 from stickslip.physics.conesweep import model, pipeline
 from stickslip.physics.conesweep.layout import Settings
+from stickslip.physics.conesweep.rows import JOINT_FRICTION, TENDON_FRICTION
 from stickslip.physics.rowfree import model as rowfree
 from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
 from stickslip.state import State
 
-_LOSSES = {"dof_frictionloss": "joint", "tendon_frictionloss": "tendon"}
+_LOSSES = {
+    "dof_frictionloss": ("joint", int(JOINT_FRICTION)),
+    "tendon_frictionloss": ("tendon", int(TENDON_FRICTION)),
+}
 
 
 @final
@@ -97,20 +101,24 @@ class ConeSweep(WarpPhysics[model.Model]):
         return super()._reset(d, mask)
 
     def set_model(self, m: model.Model, d: Data, fields: Mapping[str, Any]) -> model.Model:
-        fields = dict(fields)
-        for name, kind in _LOSSES.items():
+        for name, (what, source) in _LOSSES.items():
             if name in fields:
-                without = np.asarray(getattr(m, name).numpy()).max(axis=0) <= 0.0
-                self._check_losses(name, kind, np.asarray(fields[name], dtype=float), without)
+                self._check_losses(m, name, what, source, fields[name])
         return super().set_model(m, d, fields)
 
-    def _check_losses(self, name: str, kind: str, value: Any, without: Any) -> None:
+    def _check_losses(self, m: model.Model, name: str, what: str, source: int, value: Any) -> None:
         """Dry friction has rows only where the model had some when it was made."""
-        if value.shape[-1:] == without.shape and (value[..., without] > 0.0).any():
-            index = int(np.flatnonzero(without & (value.reshape(-1, without.size).max(axis=0) > 0.0))[0])
+        size = getattr(m, name).shape[-1]
+        try:
+            largest = np.asarray(value, dtype=float).reshape(-1, size).max(axis=0, initial=0.0)
+        except (TypeError, ValueError):
+            return  # unfit in other ways, which are told next
+        having = [index for kind, index in m.sweep.source.numpy().tolist() if kind == source]
+        without = np.setdiff1d(np.flatnonzero(largest > 0.0), having)
+        if without.size:
             raise InputError(
-                f"{name} of {kind} {index} is 0 in the model, so that it has no friction to set; "
-                "give it a small positive frictionloss in the model"
+                f"{name} of {what} {without[0]} is 0 in the model, so that it has no friction to set to "
+                f"{largest[without[0]]:g}; give it a small positive frictionloss in the model"
             )
 
 

@@ -3,9 +3,8 @@
 import warp as wp
 from mujoco_warp import ConeType
 
-from stickslip.physics.conesweep.grouping import to_body
 from stickslip.physics.conesweep.inertia import at_point, from_point
-from stickslip.physics.conesweep.layout import Bodies, Contacts, Links, Memory, RowSet, Settings, Tree, Work
+from stickslip.physics.conesweep.layout import Bodies, Contacts, Links, RowSet, Tree, Work
 from stickslip.physics.conesweep.rows import (
     BALL_LIMIT,
     JOINT_COUPLING,
@@ -15,7 +14,6 @@ from stickslip.physics.conesweep.rows import (
     TENDON_FRICTION,
     Joints,
     Welds,
-    link_bodies,
 )
 from stickslip.physics.conesweep.sweep import LIMIT, on_body
 from stickslip.physics.contact import conjugate, mul_quat
@@ -187,19 +185,6 @@ def write_rows(bodies: Bodies, rows: RowSet, joints: Joints, out: Rows, worldid:
 
 
 @wp.func
-def remember_rows(
-    bodies: Bodies, settings: Settings, rows: RowSet, links: Links, welds: Welds, worldid: int, lane: int, nlane: int
-):
-    """Forces of rows and links for the next step."""
-    for r in range(lane, rows.n, nlane):
-        rows.carried[worldid, r] = wp.where(settings.carry and rows.kind[worldid, r] > 0, rows.f[worldid, r], 0.0)
-    for k in range(lane, links.n, nlane):
-        back = wp.transpose(bodies.xmat[worldid, link_bodies(welds, k)[0]])
-        f = wp.where(settings.carry, links.f[worldid, k], wp.spatial_vector())
-        links.carried[worldid, k] = wp.spatial_vector(back @ wp.spatial_top(f), back @ wp.spatial_bottom(f))
-
-
-@wp.func
 def write_links(links: Links, welds: Welds, out: Rows, worldid: int, lane: int, nlane: int):
     """Residuals and forces of connects and welds.
 
@@ -268,46 +253,3 @@ def write_contacts(contacts: Contacts, work: Work, result: Result, out: Rows, wo
                     out.id[worldid, address] = con
                     out.force[worldid, address] = value[j]
                 contacts.efc_address[con, j] = address
-
-
-@wp.func
-def remember_contacts(
-    tree: Tree,
-    contacts: Contacts,
-    bodies: Bodies,
-    settings: Settings,
-    work: Work,
-    memory: Memory,
-    worldid: int,
-    lane: int,
-    nlane: int,
-):
-    """What is carried to the next step: where contacts are, and their forces in the frames of their bodies."""
-    adr = work.adr[worldid]
-    num = work.num[worldid]
-    if lane == 0:
-        memory.adr[worldid] = adr
-        memory.num[worldid] = num
-    for i in range(adr + lane, adr + num, nlane):
-        con = work.con[i]
-        f = wp.where(settings.carry, work.f[i], wp.spatial_vector())
-        geom = contacts.geom[con]
-        body1 = tree.geom_bodyid[geom[0]]
-        body2 = tree.geom_bodyid[geom[1]]
-        frame = contacts.frame[con]
-        force = wp.transpose(frame) @ wp.vec3(f[0], f[1], f[2])
-        torque = wp.transpose(frame) @ wp.vec3(f[3], f[4], f[5])
-        back1 = wp.transpose(bodies.xmat[worldid, body1])
-        back2 = wp.transpose(bodies.xmat[worldid, body2])
-        shift = 0.5 * contacts.dist[con] * frame[0]
-        memory.key[i] = work.key[i]
-        memory.local1[i] = to_body(bodies.xpos[worldid, body1], bodies.xmat[worldid, body1], contacts.pos[con] - shift)
-        memory.local2[i] = to_body(bodies.xpos[worldid, body2], bodies.xmat[worldid, body2], contacts.pos[con] + shift)
-        memory.normal[i] = back1 @ frame[0]
-        memory.geom[i] = geom
-        memory.dim[i] = contacts.dim[con]
-        memory.friction[i] = contacts.friction[con]
-        memory.margin[i] = contacts.includemargin[con]
-        memory.age[i] = work.age[con]
-        memory.force1[i] = wp.spatial_vector(back1 @ torque, back1 @ force)
-        memory.force2[i] = wp.spatial_vector(back2 @ torque, back2 @ force)

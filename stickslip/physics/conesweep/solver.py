@@ -6,7 +6,7 @@ from typing import Any
 import mujoco_warp as mjw
 import warp as wp
 
-from stickslip.physics.conesweep import grouping, inertia, report, sweep
+from stickslip.physics.conesweep import aitken, carry, grouping, inertia, report, sweep
 from stickslip.physics.conesweep import rows as rowset
 from stickslip.physics.conesweep.block import sync
 from stickslip.physics.conesweep.inertia import Matrix
@@ -75,12 +75,12 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
         found = work.num[worldid]
         sync(nlane)
         grouping.clear_world(tree, bodies, work, links, worldid, lane, nlane)
-        grouping.keep_contacts(tree, contacts, bodies, memory, work, found, worldid, lane, nlane)
+        carry.keep_contacts(tree, contacts, bodies, memory, work, found, worldid, lane, nlane)
         sync(nlane)
         grouping.sort_contacts(tree, contacts, work, worldid, lane, nlane)
         sync(nlane)
         grouping.make_pairs(tree, contacts, work, worldid, lane, nlane)
-        grouping.match_contacts(tree, contacts, bodies, memory, work, worldid, lane, nlane)
+        carry.match_contacts(tree, contacts, bodies, memory, work, worldid, lane, nlane)
         if wp.static(traits.rows):
             rowset.make_rows(tree, bodies, work, rows, joints, worldid, lane, nlane)
         if wp.static(traits.links):
@@ -92,7 +92,7 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
             timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
             wp.atomic_max(work.substeps, 0, count_substeps(settings.substeps, timestep))
         grouping.link_pairs(tree, work, worldid, lane, nlane)
-        grouping.carry_forces(tree, contacts, bodies, settings, memory, work, worldid, lane, nlane)
+        carry.carry_forces(tree, contacts, bodies, settings, memory, work, worldid, lane, nlane)
         sync(nlane)
         grouping.order_pairs(work, links, worldid, lane, nlane)
         inertia.weigh_bodies(tree, bodies, work, worldid, lane, nlane)
@@ -146,7 +146,7 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
             is_second = n % 2 == 1
             may_jump = n >= 0 and settings.jump > 0.0 and n / 2 * 2 + 2 < nsweep
             if may_jump:
-                sweep.mark(tree, work, rows, links, is_second, worldid, lane, nlane)
+                aitken.mark(tree, work, rows, links, is_second, worldid, lane, nlane)
                 sync(nlane)
             for c in range(wp.where(n < 0, 1, ncolor)):
                 color = wp.where(n < 0, -1, c)
@@ -182,9 +182,9 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
                     sweep.move_dofs(tree, work, dt, is_last, color, worldid, lane, nlane)
                     sync(nlane)
             if may_jump and is_second:
-                work.partial[worldid, lane] = sweep.compare(tree, work, worldid, lane, nlane)
+                work.partial[worldid, lane] = aitken.compare(tree, work, worldid, lane, nlane)
                 sync(nlane)
-                sweep.jump(tree, work, rows, links, most, worldid, lane, nlane)
+                aitken.jump(tree, work, rows, links, most, worldid, lane, nlane)
                 sync(nlane)
             if is_last:
                 sweep.drift(tree, work, h, worldid, lane, nlane)
@@ -241,8 +241,8 @@ def _remember(
     thread = wp.tid()
     worldid = thread / nlane
     lane = thread - worldid * nlane
-    report.remember_contacts(tree, contacts, bodies, settings, work, memory, worldid, lane, nlane)
-    report.remember_rows(bodies, settings, rows, links, welds, worldid, lane, nlane)
+    carry.remember_contacts(tree, contacts, bodies, settings, work, memory, worldid, lane, nlane)
+    carry.remember_rows(bodies, settings, rows, links, welds, worldid, lane, nlane)
 
 
 @wp.kernel
@@ -281,7 +281,7 @@ def _fill(struct: Any, *sources: object, **given: object) -> Any:
 
 
 def _contacts(d: mjw.Data) -> Contacts:
-    return _fill(Contacts(), d.contact, nmax=d.naconmax, count=d.nacon)
+    return _fill(Contacts(), d.contact, nmax=d.naconmax, count=d.nacon, overflow=d.overflow)
 
 
 def _bodies(m: Model, d: mjw.Data, qacc_free: wp.array) -> Bodies:
@@ -289,15 +289,14 @@ def _bodies(m: Model, d: mjw.Data, qacc_free: wp.array) -> Bodies:
 
 
 def _joints(m: Model, d: mjw.Data) -> Joints:
-    flags = m.opt.disableflags
     return _fill(
         Joints(),
         m,
         d,
         source=m.sweep.source,
         equality=_is_on(m, mjw.DisableBit.EQUALITY),
-        friction=not flags & mjw.DisableBit.FRICTIONLOSS,
-        limit=not flags & mjw.DisableBit.LIMIT,
+        friction=_is_on(m, mjw.DisableBit.FRICTIONLOSS),
+        limit=_is_on(m, mjw.DisableBit.LIMIT),
     )
 
 

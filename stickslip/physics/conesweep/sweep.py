@@ -18,12 +18,6 @@ FRICTION = wp.constant(3)
 PUSH_OUT = wp.constant(1.0)
 """Fastest that depth is taken out [m/s or rad/s]."""
 
-ALIKE = wp.constant(0.8)
-"""Least squared cosine between the changes of two sweeps for a jump."""
-
-ASTRAY = wp.constant(0.5)
-"""Most of the squared sine between them that a jump may multiply."""
-
 
 @wp.func
 def contact_wrench(frame: wp.mat33, arm: wp.vec3, f: wp.spatial_vector) -> wp.spatial_vector:
@@ -58,6 +52,21 @@ def start_links(links: Links, worldid: int, lane: int, nlane: int):
     """Likewise of links."""
     for k in range(lane, links.n, nlane):
         links.wrench[worldid, k] = links.f[worldid, k]
+
+
+@wp.func
+def cancel(K: wp.spatial_matrix, u: wp.spatial_vector, active: int, passes: int) -> wp.spatial_vector:
+    """x with K x = -u in the last `active` directions, one after the other, but for those that cannot give way."""
+    x = wp.spatial_vector()
+    left = u
+    for _run in range(passes):
+        for i in range(6):
+            if i >= 6 - active and K[i, i] > TINY:
+                change = -left[i] / K[i, i]
+                x[i] = x[i] + change
+                for j in range(6):
+                    left[j] = left[j] + K[j, i] * change
+    return x
 
 
 @functools.cache
@@ -214,26 +223,15 @@ def resolver(traits: Traits) -> wp.Function:
                 work.push[adr + p] = push
             elif wp.static(traits.links):
                 K = links.K[worldid, link]
-                least = 6 - links.active[worldid, link]
-                for _run in range(settings.passes):
-                    for i in range(6):
-                        if i >= least and K[i, i] > TINY:
-                            change = -U[i] / (K[i, i] * dt)
-                            wrench[i] = wrench[i] + change
-                            for j in range(6):
-                                U[j] = U[j] + dt * K[j, i] * change
+                active = links.active[worldid, link]
+                impulse = cancel(K, U, active, settings.passes)
+                wrench = impulse / dt
                 links.f[worldid, link] = links.f[worldid, link] + wrench
                 if is_last:
-                    error = links.error[worldid, link] + X + h * U
+                    error = links.error[worldid, link] + X + h * (U + K @ impulse)
                     for i in range(6):
                         error[i] = wp.clamp(share * error[i], -PUSH_OUT * h, PUSH_OUT * h)
-                    for _run in range(settings.passes):
-                        for i in range(6):
-                            if i >= least and K[i, i] > TINY:
-                                change = -error[i] / K[i, i]
-                                push[i] = push[i] + change
-                                for j in range(6):
-                                    error[j] = error[j] + K[j, i] * change
+                    push = cancel(K, error, active, settings.passes)
                 links.wrench[worldid, link] = wrench
                 links.push[worldid, link] = push
             # lone bodies are the pair's own while its colour runs
@@ -244,13 +242,13 @@ def resolver(traits: Traits) -> wp.Function:
                         sign = float(2 * side - 1)
                         arm = point - bodies.subtree_com[worldid, tree.body_rootid[b]]
                         Lam = work.Lam[worldid, b]
-                        impulse = sign * dt * from_point(wrench, arm)
-                        work.P[worldid, b] = work.P[worldid, b] + impulse
-                        work.V[worldid, b] = work.V[worldid, b] + Lam @ impulse
+                        given = sign * dt * from_point(wrench, arm)
+                        work.P[worldid, b] = work.P[worldid, b] + given
+                        work.V[worldid, b] = work.V[worldid, b] + Lam @ given
                         if is_last:
-                            shift = sign * from_point(push, arm)
-                            work.Px[worldid, b] = work.Px[worldid, b] + shift
-                            work.X[worldid, b] = work.X[worldid, b] + Lam @ shift
+                            pushed = sign * from_point(push, arm)
+                            work.Px[worldid, b] = work.Px[worldid, b] + pushed
+                            work.X[worldid, b] = work.X[worldid, b] + Lam @ pushed
 
     return resolve_pairs
 
@@ -444,88 +442,3 @@ def drift(tree: Tree, work: Work, h: float, worldid: int, lane: int, nlane: int)
     for k in range(lane, tree.njointed_dof, nlane):
         i = tree.jointed_dof[k]
         work.x[worldid, i] = work.x[worldid, i] + h * work.v[worldid, i]
-
-
-@wp.func
-def mark(tree: Tree, work: Work, rows: RowSet, links: Links, is_second: bool, worldid: int, lane: int, nlane: int):
-    """Remember where a sweep starts, the first or the second of two."""
-    for t in range(lane, tree.ntree, nlane):
-        b = tree.tree_lone[t]
-        if b >= 0:
-            if is_second:
-                work.P_mark[worldid, b] = work.P[worldid, b]
-                work.V_mark[worldid, b] = work.V[worldid, b]
-            else:
-                work.P_start[worldid, b] = work.P[worldid, b]
-                work.V_start[worldid, b] = work.V[worldid, b]
-    for k in range(lane, tree.njointed_dof, nlane):
-        i = tree.jointed_dof[k]
-        if is_second:
-            work.v_mark[worldid, i] = work.v[worldid, i]
-        else:
-            work.v_start[worldid, i] = work.v[worldid, i]
-    if is_second:
-        adr = work.adr[worldid]
-        for i in range(adr + lane, adr + work.num[worldid], nlane):
-            work.f_mark[i] = work.f[i]
-        for r in range(lane, rows.n, nlane):
-            rows.f_mark[worldid, r] = rows.f[worldid, r]
-        for k in range(lane, links.n, nlane):
-            links.f_mark[worldid, k] = links.f[worldid, k]
-
-
-@wp.func
-def compare(tree: Tree, work: Work, worldid: int, lane: int, nlane: int) -> wp.vec3:
-    """Products of the changes of two sweeps: the first with itself, with the second, the second with itself.
-
-    They are of impulse and velocity for lone bodies; for dofs, the diagonal of H^-1 stands for all of it.
-    """
-    out = wp.vec3()
-    for t in range(lane, tree.ntree, nlane):
-        b = tree.tree_lone[t]
-        if b >= 0:
-            impulse = work.P_mark[worldid, b] - work.P_start[worldid, b]
-            before = work.V_mark[worldid, b] - work.V_start[worldid, b]
-            after = work.V[worldid, b] - work.V_mark[worldid, b]
-            now = work.P[worldid, b] - work.P_mark[worldid, b]
-            out += wp.vec3(wp.dot(impulse, before), wp.dot(impulse, after), wp.dot(now, after))
-    for k in range(lane, tree.njointed_dof, nlane):
-        i = tree.jointed_dof[k]
-        t = tree.dof_treeid[i]
-        row = i - tree.tree_dofadr[t]
-        mass = 1.0 / work.inverse[worldid, tree.tree_inverse[t] + row * (tree.tree_dofnum[t] + 1)]
-        first = work.v_mark[worldid, i] - work.v_start[worldid, i]
-        second = work.v[worldid, i] - work.v_mark[worldid, i]
-        out += mass * wp.vec3(first * first, first * second, second * second)
-    return out
-
-
-@wp.func
-def jump(tree: Tree, work: Work, rows: RowSet, links: Links, most: float, worldid: int, lane: int, nlane: int):
-    """Where two sweeps change things in the same direction, go to where all further ones would lead (Aitken)."""
-    total = wp.vec3()
-    for k in range(nlane):
-        total += work.partial[worldid, k]
-    gain = float(0.0)
-    alike = total[1] * total[1] / wp.max(total[0] * total[2], 1.0e-30)
-    if total[1] > 0.0 and alike > ALIKE:
-        ratio = total[1] / total[0]
-        if ratio < 1.0:
-            gain = wp.min(ratio / (1.0 - ratio), most)
-            gain = wp.min(gain, ASTRAY / wp.max(1.0 - alike, 1.0e-6))  # what is not alike is extrapolated with it
-    if gain > 0.0:
-        for t in range(lane, tree.ntree, nlane):
-            b = tree.tree_lone[t]
-            if b >= 0:
-                work.V[worldid, b] = work.V[worldid, b] + gain * (work.V[worldid, b] - work.V_mark[worldid, b])
-                work.P[worldid, b] = work.P[worldid, b] + gain * (work.P[worldid, b] - work.P_mark[worldid, b])
-        for k in range(lane, tree.njointed_dof, nlane):
-            i = tree.jointed_dof[k]
-            work.v[worldid, i] = work.v[worldid, i] + gain * (work.v[worldid, i] - work.v_mark[worldid, i])
-        adr = work.adr[worldid]
-        for i in range(adr + lane, adr + work.num[worldid], nlane):
-            work.f[i] = work.f[i] + gain * (work.f[i] - work.f_mark[i])
-        for r in range(lane, rows.n, nlane):
-            rows.f[worldid, r] = rows.f[worldid, r] + gain * (rows.f[worldid, r] - rows.f_mark[worldid, r])
-        for k in range(lane, links.n, nlane):
-            links.f[worldid, k] = links.f[worldid, k] + gain * (links.f[worldid, k] - links.f_mark[worldid, k])
