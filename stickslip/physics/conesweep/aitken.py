@@ -3,6 +3,8 @@
 import warp as wp
 
 from stickslip.physics.conesweep.layout import Links, RowSet, Tree, Work
+from stickslip.physics.conesweep.pack import FORCE, ROWS, load, load_two, store
+from stickslip.physics.conesweep.sweep import moving_record
 
 wp.set_module_options({"enable_backward": False})
 
@@ -16,15 +18,11 @@ ASTRAY = wp.constant(0.5)
 @wp.func
 def mark(tree: Tree, work: Work, rows: RowSet, links: Links, is_second: bool, worldid: int, lane: int, nlane: int):
     """Remember where a sweep starts, the first or the second of two."""
-    for t in range(lane, tree.ntree, nlane):
-        b = tree.tree_lone[t]
-        if b >= 0:
-            if is_second:
-                work.P_mark[worldid, b] = work.P[worldid, b]
-                work.V_mark[worldid, b] = work.V[worldid, b]
-            else:
-                work.P_start[worldid, b] = work.P[worldid, b]
-                work.V_start[worldid, b] = work.V[worldid, b]
+    offset = wp.where(is_second, 3, 0)
+    for k in range(lane, 3 * (tree.ntree + work.nactive[worldid]), nlane):
+        at = moving_record(tree, work, worldid, k / 3)
+        if at >= 0:
+            store(work.mark, at + offset + k % 3, load(work.motion, at + k % 3))
     for k in range(lane, tree.njointed_dof, nlane):
         i = tree.jointed_dof[k]
         if is_second:
@@ -33,8 +31,8 @@ def mark(tree: Tree, work: Work, rows: RowSet, links: Links, is_second: bool, wo
             work.v_start[worldid, i] = work.v[worldid, i]
     if is_second:
         adr = work.adr[worldid]
-        for i in range(adr + lane, adr + work.num[worldid], nlane):
-            work.f_mark[i] = work.f[i]
+        for i in range(FORCE * adr + lane, FORCE * (adr + work.num[worldid]), nlane):
+            store(work.f_mark, i, load(work.f, i))
         for r in range(lane, rows.n, nlane):
             rows.f_mark[worldid, r] = rows.f[worldid, r]
         for k in range(lane, links.n, nlane):
@@ -51,11 +49,11 @@ def compare(tree: Tree, work: Work, worldid: int, lane: int, nlane: int) -> wp.v
     for t in range(lane, tree.ntree, nlane):
         b = tree.tree_lone[t]
         if b >= 0:
-            impulse = work.P_mark[worldid, b] - work.P_start[worldid, b]
-            before = work.V_mark[worldid, b] - work.V_start[worldid, b]
-            after = work.V[worldid, b] - work.V_mark[worldid, b]
-            now = work.P[worldid, b] - work.P_mark[worldid, b]
-            out += wp.vec3(wp.dot(impulse, before), wp.dot(impulse, after), wp.dot(now, after))
+            at = (worldid * tree.nbody + b) * ROWS
+            V0, P0 = load_two(work.mark, at)
+            V1, P1 = load_two(work.mark, at + 3)
+            V2, P2 = load_two(work.motion, at)
+            out += wp.vec3(wp.dot(P1 - P0, V1 - V0), wp.dot(P1 - P0, V2 - V1), wp.dot(P2 - P1, V2 - V1))
     for k in range(lane, tree.njointed_dof, nlane):
         i = tree.jointed_dof[k]
         t = tree.dof_treeid[i]
@@ -81,17 +79,18 @@ def jump(tree: Tree, work: Work, rows: RowSet, links: Links, most: float, worldi
             gain = wp.min(ratio / (1.0 - ratio), most)
             gain = wp.min(gain, ASTRAY / wp.max(1.0 - alike, 1.0e-6))  # what is not alike is extrapolated with it
     if gain > 0.0:
-        for t in range(lane, tree.ntree, nlane):
-            b = tree.tree_lone[t]
-            if b >= 0:
-                work.V[worldid, b] = work.V[worldid, b] + gain * (work.V[worldid, b] - work.V_mark[worldid, b])
-                work.P[worldid, b] = work.P[worldid, b] + gain * (work.P[worldid, b] - work.P_mark[worldid, b])
+        for k in range(lane, 3 * (tree.ntree + work.nactive[worldid]), nlane):
+            at = moving_record(tree, work, worldid, k / 3)
+            if at >= 0:
+                now = load(work.motion, at + k % 3)
+                store(work.motion, at + k % 3, now + gain * (now - load(work.mark, at + 3 + k % 3)))
         for k in range(lane, tree.njointed_dof, nlane):
             i = tree.jointed_dof[k]
             work.v[worldid, i] = work.v[worldid, i] + gain * (work.v[worldid, i] - work.v_mark[worldid, i])
         adr = work.adr[worldid]
-        for i in range(adr + lane, adr + work.num[worldid], nlane):
-            work.f[i] = work.f[i] + gain * (work.f[i] - work.f_mark[i])
+        for i in range(FORCE * adr + lane, FORCE * (adr + work.num[worldid]), nlane):
+            force = load(work.f, i)
+            store(work.f, i, force + gain * (force - load(work.f_mark, i)))
         for r in range(lane, rows.n, nlane):
             rows.f[worldid, r] = rows.f[worldid, r] + gain * (rows.f[worldid, r] - rows.f_mark[worldid, r])
         for k in range(lane, links.n, nlane):

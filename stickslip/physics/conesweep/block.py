@@ -4,6 +4,8 @@ import warp as wp
 
 wp.set_module_options({"enable_backward": False})
 
+WARP = wp.constant(32)
+"""Threads of a warp."""
 LEAST_LANES = 4
 MAX_LANES = 256
 """Fewest and most lanes of a world; the most are one block."""
@@ -23,15 +25,15 @@ def sync(nlane: int):
     ...
 
 
-def lanes(nworld: int, per_world: float, threads: int) -> int:
+def lanes(least: int, pieces: float, most: float) -> int:
     """Lanes of a world on CUDA: a power of two, so that worlds do not straddle warps.
 
     Args:
-        nworld: number of worlds
-        per_world: pieces of work in a world, beyond which lanes are idle
-        threads: what fills the device; more lanes than that only wait for each other
+        least: fewest
+        pieces: pieces of work in a world, beyond which lanes are idle
+        most: lanes that fill the device; more only wait for each other
     """
-    count = LEAST_LANES
-    while count < min(per_world, threads / nworld, MAX_LANES):
+    count = least
+    while count < min(pieces, most, MAX_LANES):
         count *= 2
     return count

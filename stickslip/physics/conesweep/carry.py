@@ -6,6 +6,7 @@ from mujoco_warp import OverflowType
 from stickslip.physics.conesweep.cone import project
 from stickslip.physics.conesweep.grouping import FEATURE_BITS, MAX_FEATURE
 from stickslip.physics.conesweep.layout import Bodies, Contacts, Links, Memory, RowSet, Settings, Tree, Work
+from stickslip.physics.conesweep.pack import ROWS, TOUCH, load, load_force, load_two, store, store_force, turned, xyz
 from stickslip.physics.conesweep.rows import Welds, link_bodies
 from stickslip.physics.mjwarp_private import ContactType, vec5
 
@@ -124,9 +125,9 @@ def keep_contacts(
                 if near and (not lost or memory.age[old] < PATIENCE):
                     is_new = bool(True)
                     for j in range(found):
-                        away = wp.length(contacts.pos[work.unsorted_con[adr + j]] - pos)
-                        if (work.unsorted_key[adr + j] >> FEATURE_BITS) == pair and away < NEARBY * radius:
-                            is_new = False
+                        if (work.unsorted_key[adr + j] >> FEATURE_BITS) == pair:
+                            away = wp.length(contacts.pos[work.unsorted_con[adr + j]] - pos)
+                            is_new = is_new and away >= NEARBY * radius
                     if is_new:
                         key = memory.key[old]
                         feature = int(key & (MAX_FEATURE - wp.int64(1)))
@@ -216,7 +217,7 @@ def carry_forces(
         p = adr + work.of_pair[i]
         first = work.first[p]
         pair = work.bodies[p]
-        point = work.point[p]
+        point = xyz(load(work.point, p))
         con = work.con[i]
         geom = contacts.geom[con]
         body1 = tree.geom_bodyid[geom[0]]
@@ -245,31 +246,31 @@ def carry_forces(
             friction = vec5(force[1], force[2], torque[0], torque[1], torque[2])
             friction = project(friction, normal, dim, mu, wp.vec3(1.0, 1.0, 1.0))
             f = wp.spatial_vector(normal, friction[0], friction[1], friction[2], friction[3], friction[4])
-        if tree.body_weldid[body1] != pair[0]:  # geoms the other way round than the bodies
-            frame = -1.0 * frame
-        arm = pos - point
-        work.frame[i] = frame
-        work.arm[i] = arm
-        work.phi[i] = contacts.dist[con] - contacts.includemargin[con]
-        work.f[i] = f
+        hand = wp.where(tree.body_weldid[body1] != pair[0], -1.0, 1.0)
+        frame = hand * frame
+        work.hand[i] = hand
+        store_force(work.f, i, turned(f, hand))
         friction_kind = float(0.0)
         if dim > 3 or (dim == 3 and (mu[0] != mu[1] or wp.length_sq(contacts.surfacevel[con]) > 0.0)):
             friction_kind = -1.0
         elif dim == 3:
             friction_kind = mu[0]
-        work.friction[i] = friction_kind
         approach = float(0.0)
         if settings.restitution > 0.0 and f[0] <= 0.0:
             arm1 = pos - bodies.subtree_com[worldid, tree.body_rootid[pair[0]]]
             arm2 = pos - bodies.subtree_com[worldid, tree.body_rootid[pair[1]]]
-            V1 = work.twist[worldid, pair[0]]
-            V2 = work.twist[worldid, pair[1]]
+            V1, _P1 = load_two(work.motion, (worldid * tree.nbody + pair[0]) * ROWS)
+            V2, _P2 = load_two(work.motion, (worldid * tree.nbody + pair[1]) * ROWS)
             u = wp.spatial_bottom(V2) - wp.spatial_bottom(V1)
             u += wp.cross(wp.spatial_top(V2), arm2) - wp.cross(wp.spatial_top(V1), arm1)
             speed = -wp.dot(frame[0], u)
             if speed > BOUNCE:
                 approach = speed
-        work.approach[i] = approach
+        distance = contacts.dist[con] - contacts.includemargin[con]
+        arm = pos - point
+        store(work.touch, i * TOUCH, wp.vec4(frame[0, 0], frame[0, 1], frame[0, 2], distance))
+        store(work.touch, i * TOUCH + 1, wp.vec4(frame[1, 0], frame[1, 1], frame[1, 2], friction_kind))
+        store(work.touch, i * TOUCH + 2, wp.vec4(arm[0], arm[1], arm[2], approach))
 
 
 @wp.func
@@ -292,7 +293,7 @@ def remember_contacts(
         memory.num[worldid] = num
     for i in range(adr + lane, adr + num, nlane):
         con = work.con[i]
-        f = wp.where(settings.carry, work.f[i], wp.spatial_vector())
+        f = wp.where(settings.carry, turned(load_force(work.f, i), work.hand[i]), wp.spatial_vector())
         geom = contacts.geom[con]
         body1 = tree.geom_bodyid[geom[0]]
         body2 = tree.geom_bodyid[geom[1]]

@@ -10,6 +10,10 @@ MIN_FRICTION = wp.constant(1.0e-5)
 """Coefficients below count as this, as in MuJoCo."""
 
 
+CLOSE = wp.constant(1.0e-5)
+"""How far from the cone a force may be before the last, straight way onto it."""
+
+
 @wp.func
 def project(f: vec5, normal: float, dim: int, mu: vec5, gain: wp.vec3) -> vec5:
     """The point of the cone `sum (f_i / mu_i)^2 <= normal^2` nearest to f.
@@ -38,25 +42,31 @@ def project(f: vec5, normal: float, dim: int, mu: vec5, gain: wp.vec3) -> vec5:
         out[1] = f[1] * scale
         return out
     # sum (f/mu)^2 / (1 + nu gain / mu^2)^2 = normal^2; one over the root of the sum is nearly linear in nu
-    nu = float(0.0)
-    for _iteration in range(8):
-        value = float(0.0)
-        slope = float(0.0)
-        for i in range(5):
-            if i < dim - 1:
-                m = wp.max(mu[i], MIN_FRICTION)
-                rate = gain[wp.max(0, wp.min(i - 1, 2))] / (m * m)
-                d = 1.0 / (1.0 + nu * rate)
-                g = f[i] / m * d
-                value += g * g
-                slope += g * g * d * rate
-        # phi(nu) = 1/sqrt(value) - 1/normal, phi' = slope / value^1.5
-        nu = wp.max(0.0, nu + (1.0 / normal - 1.0 / wp.sqrt(value)) * value * wp.sqrt(value) / wp.max(slope, 1.0e-30))
-    total = float(0.0)
+    part = vec5()
+    rate = vec5()
     for i in range(5):
         if i < dim - 1:
             m = wp.max(mu[i], MIN_FRICTION)
-            out[i] = f[i] / (1.0 + nu * gain[wp.max(0, wp.min(i - 1, 2))] / (m * m))
-            total += out[i] * out[i] / (m * m)
+            rate[i] = gain[wp.max(0, wp.min(i - 1, 2))] / (m * m)
+            part[i] = f[i] * f[i] / (m * m)
+    nu = float(0.0)
+    total = float(0.0)
+    iteration = int(0)
+    while iteration < 8:
+        total = 0.0
+        slope = float(0.0)
+        for i in range(5):
+            d = 1.0 / (1.0 + nu * rate[i])
+            g = part[i] * d * d
+            total += g
+            slope += g * d * rate[i]
+        # phi(nu) = 1/sqrt(total) - 1/normal, phi' = slope / total^1.5
+        size = wp.sqrt(total)
+        if wp.abs(size - normal) < CLOSE * normal:
+            break
+        nu = wp.max(0.0, nu + (1.0 / normal - 1.0 / size) * total * size / wp.max(slope, 1.0e-30))
+        iteration += 1
     scale = wp.min(1.0, normal / wp.sqrt(wp.max(total, 1.0e-30)))
-    return out * scale
+    for i in range(5):
+        out[i] = scale * f[i] / (1.0 + nu * rate[i])
+    return out

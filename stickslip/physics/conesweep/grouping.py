@@ -2,8 +2,23 @@
 
 import warp as wp
 
-from stickslip.physics.conesweep.inertia import is_lone
-from stickslip.physics.conesweep.layout import COLORS, Bodies, Contacts, Links, Memory, Tree, Work
+from stickslip.physics.conesweep.layout import (
+    COLORS,
+    COLORS_MOST,
+    CURSOR,
+    FEW,
+    JOINTED,
+    JOINTED_ANY,
+    LONE,
+    MOST_OF_PAIR,
+    Bodies,
+    Contacts,
+    Links,
+    Memory,
+    Tree,
+    Work,
+)
+from stickslip.physics.conesweep.pack import ROWS, TOUCH, load, store, store_two
 from stickslip.physics.contact import body_twist
 from stickslip.physics.mjwarp_private import ContactType
 
@@ -36,7 +51,7 @@ def count_contacts(tree: Tree, contacts: Contacts, work: Work):
 def place_worlds(memory: Memory, work: Work):
     """Room for the contacts of a world, and for those of the last step that it may get back."""
     worldid = wp.tid()
-    work.adr[worldid] = wp.atomic_add(work.cursor, 0, work.num[worldid] + memory.num[worldid])
+    work.adr[worldid] = wp.atomic_add(work.shared, CURSOR, work.num[worldid] + memory.num[worldid])
 
 
 @wp.func
@@ -106,35 +121,41 @@ def sort_contacts(tree: Tree, contacts: Contacts, work: Work, worldid: int, lane
 
 @wp.func
 def make_pairs(tree: Tree, contacts: Contacts, work: Work, worldid: int, lane: int, nlane: int):
-    """One pair for each run of contacts between the same two bodies; its point is their middle."""
+    """One pair for each run of contacts between the same two bodies, or several if they are too many for one.
+
+    A pair's point is the middle of its contacts.
+    """
     adr = work.adr[worldid]
     num = work.num[worldid]
     for i in range(lane, num, nlane):
-        code = work.code[adr + i]
-        before = int(0)
-        last = work.code[adr]
-        for j in range(1, i + 1):
+        before = int(-1)  # pairs before this contact's
+        start = int(0)
+        last = int(-1)
+        for j in range(i + 1):
             now = work.code[adr + j]
-            before += wp.where(now != last, 1, 0)
+            if now != last or j - start == MOST_OF_PAIR:
+                before += 1
+                start = j
             last = now
         work.of_pair[adr + i] = before
-        is_first = bool(True)
-        if i > 0:
-            is_first = work.code[adr + i - 1] != code
         if i == num - 1:
             work.npair[worldid] = before + 1
-        if is_first:
+        if i == start:
+            code = last
             count = int(0)
             point = wp.vec3()
-            while i + count < num:
+            while i + count < num and count < MOST_OF_PAIR:
                 if work.code[adr + i + count] != code:
                     break
                 point += contacts.pos[work.con[adr + i + count]]
                 count += 1
             work.first[adr + before] = adr + i
             work.ncon[adr + before] = count
-            work.bodies[adr + before] = wp.vec2i(code / tree.nbody, code % tree.nbody)
-            work.point[adr + before] = point / float(count)
+            pair = wp.vec2i(code / tree.nbody, code % tree.nbody)
+            work.bodies[adr + before] = pair
+            work.lone[adr + before] = lone_of(tree, pair)
+            point /= float(count)
+            store(work.point, adr + before, wp.vec4(point[0], point[1], point[2], 0.0))
 
 
 @wp.func
@@ -144,9 +165,6 @@ def clear_world(tree: Tree, bodies: Bodies, work: Work, links: Links, worldid: i
     for b in range(lane, tree.nbody, nlane):
         work.head[worldid, b] = -1
         work.used[worldid, b] = 0
-        work.P[worldid, b] = wp.spatial_vector()
-        work.Px[worldid, b] = wp.spatial_vector()
-        work.X[worldid, b] = wp.spatial_vector()
         twist = body_twist(
             tree.body_weldid,
             tree.body_dofnum,
@@ -159,8 +177,9 @@ def clear_world(tree: Tree, bodies: Bodies, work: Work, links: Links, worldid: i
             worldid,
             b,
         )
-        work.twist[worldid, b] = twist
-        work.V[worldid, b] = twist
+        at = (worldid * tree.nbody + b) * ROWS
+        store_two(work.motion, at, twist, wp.spatial_vector())
+        store_two(work.motion, at + 3, wp.spatial_vector(), wp.spatial_vector())
     for i in range(lane, tree.nv, nlane):
         v = bodies.qvel[worldid, i] + timestep * bodies.qacc_free[worldid, i]
         work.v_free[worldid, i] = v
@@ -176,19 +195,30 @@ def clear_world(tree: Tree, bodies: Bodies, work: Work, links: Links, worldid: i
     if lane == 0:
         work.npair[worldid] = 0
         work.nactive[worldid] = 0
+        work.ncolor[worldid] = 0
+        work.jointed_colors[worldid] = 0
 
 
 @wp.func
-def order_pairs(work: Work, links: Links, worldid: int, lane: int, nlane: int):
+def order_pairs(tree: Tree, work: Work, links: Links, worldid: int, lane: int, nlane: int):
     """Pairs and links of one colour next to each other."""
     adr = work.adr[worldid]
     npair = work.npair[worldid]
-    for p in range(lane, npair, nlane):
-        color = work.color[adr + p]
+    for k in range(lane, npair, nlane):
+        p = adr + k
+        color = work.color[p]
         place = work.color_adr[worldid, color]
-        for q in range(p):
+        for q in range(k):
             place += wp.where(work.color[adr + q] == color, 1, 0)
-        work.order[adr + place] = p
+        first = work.first[p]
+        count = work.ncon[p]
+        is_smooth = count <= FEW
+        for i in range(first, first + count):
+            is_smooth = is_smooth and load(work.touch, i * TOUCH + 1)[3] >= 0.0
+        pair = work.bodies[p]
+        body1 = pair[0] * 4 + tree.body_kind[pair[0]]
+        body2 = pair[1] * 4 + tree.body_kind[pair[1]]
+        work.plan[adr + place] = wp.vec4i(p, first, body1, (body2 * 2 + wp.where(is_smooth, 1, 0)) * 16 + count)
     for k in range(lane, links.n, nlane):
         color = links.color[worldid, k]
         if color >= 0:
@@ -203,58 +233,93 @@ def color_pairs(tree: Tree, work: Work, links: Links, worldid: int):
     """Colours, by one lane, one after the other: rows on dofs have the first, then links, then pairs in contact.
 
     Each gets the first colour that neither of its lone bodies has yet. Jointed bodies that something acts on are
-    listed.
+    listed. Whatever can wait is left to `count_colors`, by all lanes.
     """
-    ncolor = int(0)
-    jointed_colors = int(0)
-    for t in range(tree.ntree):
-        if work.touched[worldid, t] > 0:
-            work.count[worldid, t, 0] = 1
-            jointed_colors = 1
-            ncolor = 1
     adr = work.adr[worldid]
     for k in range(links.n + work.npair[worldid]):
         p = k - links.n
-        pair = wp.vec2i(0, 0)
+        lone = wp.vec2i(-1, -1)
         if p >= 0:
-            pair = work.bodies[adr + p]
+            lone = work.lone[adr + p]
         elif links.active[worldid, k] > 0:
-            pair = links.bodies[k]
+            lone = lone_of(tree, links.bodies[k])
         used = int(0)
-        for side in range(2):
-            if is_lone(tree.body_treeid, tree.tree_lone, pair[side]):
-                used = used | work.used[worldid, pair[side]]
+        if lone[0] >= 0:
+            used = work.used[worldid, lone[0]]
+        if lone[1] >= 0:
+            used = used | work.used[worldid, lone[1]]
         color = int(0)
         while color < COLORS - 1 and ((used >> color) & 1) == 1:
             color += 1
-        bit = 1 << color
-        for side in range(2):
-            b = pair[side]
-            t = tree.body_treeid[b]
-            if t >= 0:
-                if side == 0 or tree.body_treeid[pair[0]] != t:
-                    work.count[worldid, t, color] = work.count[worldid, t, color] + 1
-                ncolor = wp.max(ncolor, color + 1)
-                if tree.tree_lone[t] >= 0:
-                    work.used[worldid, b] = work.used[worldid, b] | bit
-                else:
-                    jointed_colors = jointed_colors | bit
-                    if work.used[worldid, b] == 0:
-                        work.used[worldid, b] = 1
-                        work.active[worldid, work.nactive[worldid]] = b
-                        work.nactive[worldid] = work.nactive[worldid] + 1
+        if lone[0] >= 0:
+            work.used[worldid, lone[0]] = work.used[worldid, lone[0]] | (1 << color)
+        if lone[1] >= 0:
+            work.used[worldid, lone[1]] = work.used[worldid, lone[1]] | (1 << color)
         if p >= 0:
             work.color[adr + p] = color
-            work.color_adr[worldid, color + 1] = work.color_adr[worldid, color + 1] + 1
         else:
             links.color[worldid, k] = wp.where(links.active[worldid, k] > 0, color, -1)
-            if links.active[worldid, k] > 0:
-                links.color_adr[worldid, color + 1] = links.color_adr[worldid, color + 1] + 1
+        if tree.njointed > 0:
+            pair = wp.vec2i(0, 0)
+            if p >= 0:
+                pair = work.bodies[adr + p]
+            elif links.active[worldid, k] > 0:
+                pair = links.bodies[k]
+            for side in range(2):
+                b = pair[side]
+                if tree.body_kind[b] == JOINTED and work.used[worldid, b] == 0:
+                    work.used[worldid, b] = 1
+                    work.active[worldid, work.nactive[worldid]] = b
+                    work.nactive[worldid] = work.nactive[worldid] + 1
+
+
+@wp.func
+def lone_of(tree: Tree, pair: wp.vec2i) -> wp.vec2i:
+    """The two bodies of a pair, -1 for one that is not lone."""
+    return wp.vec2i(
+        wp.where(tree.body_kind[pair[0]] == LONE, pair[0], -1), wp.where(tree.body_kind[pair[1]] == LONE, pair[1], -1)
+    )
+
+
+@wp.func
+def count_colors(tree: Tree, work: Work, links: Links, worldid: int, lane: int, nlane: int):
+    """What acts on each tree at once, and how many pairs and links have each colour."""
+    adr = work.adr[worldid]
+    for k in range(lane, links.n + work.npair[worldid], nlane):
+        p = k - links.n
+        pair = wp.vec2i(0, 0)
+        color = int(0)
+        if p >= 0:
+            pair = work.bodies[adr + p]
+            color = work.color[adr + p]
+            wp.atomic_add(work.color_adr, worldid, color + 1, 1)
+        elif links.active[worldid, k] > 0:
+            pair = links.bodies[k]
+            color = links.color[worldid, k]
+            wp.atomic_add(links.color_adr, worldid, color + 1, 1)
+        for side in range(2):
+            t = tree.body_treeid[pair[side]]
+            if t >= 0:
+                if side == 0 or tree.body_treeid[pair[0]] != t:
+                    wp.atomic_add(work.count, worldid, t, color, 1)
+                wp.atomic_max(work.ncolor, worldid, color + 1)
+                if tree.body_kind[pair[side]] == JOINTED:
+                    wp.atomic_or(work.jointed_colors, worldid, 1 << color)
+    for t in range(lane, tree.ntree, nlane):
+        if work.touched[worldid, t] > 0:
+            wp.atomic_add(work.count, worldid, t, 0, 1)
+            wp.atomic_max(work.ncolor, worldid, 1)
+            wp.atomic_or(work.jointed_colors, worldid, 1)
+
+
+@wp.func
+def place_colors(work: Work, links: Links, worldid: int):
+    """Where each colour begins, and what all worlds have to know of this one; by one lane."""
     for c in range(COLORS):
         work.color_adr[worldid, c + 1] = work.color_adr[worldid, c + 1] + work.color_adr[worldid, c]
         links.color_adr[worldid, c + 1] = links.color_adr[worldid, c + 1] + links.color_adr[worldid, c]
-    wp.atomic_max(work.ncolor, 0, ncolor)
-    wp.atomic_or(work.jointed_colors, 0, jointed_colors)
+    wp.atomic_max(work.shared, COLORS_MOST, work.ncolor[worldid])
+    wp.atomic_or(work.shared, JOINTED_ANY, work.jointed_colors[worldid])
 
 
 @wp.func

@@ -1,19 +1,35 @@
 """How bodies give way: the inverse of the integrator's matrix tree by tree, and what a wrench does to two bodies."""
 
+import functools
+
 import warp as wp
 
-from stickslip.physics.conesweep.block import sync
-from stickslip.physics.conesweep.layout import Bodies, Contacts, Links, Tree, Work
+from stickslip.physics.conesweep.layout import FIXED, LONE, Bodies, Contacts, Links, Tree, Work
+from stickslip.physics.conesweep.pack import (
+    ROWS,
+    TOUCH,
+    load,
+    load_blocks,
+    load_frame,
+    load_position,
+    store,
+    store_matrix,
+    store_pull,
+    xyz,
+)
 
 wp.set_module_options({"enable_backward": False})
 
 SMALL_TREE = wp.constant(8)
-"""Most dofs of a tree whose matrix one lane inverts; larger ones are inverted by all lanes together."""
-
-vec6 = wp.types.vector(length=6, dtype=float)
+"""Most dofs of a tree whose matrix one lane inverts; larger ones are inverted by a block of threads each."""
+ON_CHIP = 96
+"""Most dofs of a tree whose matrix fits into the shared memory of a block."""
 
 LOCKED = wp.constant(1.0e-4)
 """Share of the inverse mass that two bodies of a tree would have apart, below which they hold each other."""
+
+ROUNDING = wp.constant(1.0e-6)
+"""Share of a direction's inverse mass that is no more than rounding when the other directions are held."""
 
 TINY = wp.constant(1.0e-12)
 """Inverse mass below which a direction cannot give way."""
@@ -30,40 +46,32 @@ class Matrix:
 
 
 @wp.func
-def expand_row(matrix: Matrix, inverse: wp.array2d[float], worldid: int, dofadr: int, n: int, base: int, row: int):
-    """One row of a tree's matrix up to its diagonal, and the column that mirrors it, into dense form."""
-    dofid = dofadr + row
-    for j in range(row):
-        inverse[worldid, base + row * n + j] = 0.0
-        inverse[worldid, base + j * n + row] = 0.0
-    for k in range(matrix.M_rownnz[dofid]):
-        col = matrix.M_colind[matrix.M_rowadr[dofid] + k] - dofadr
-        value = matrix.H[worldid, matrix.M_rowadr[dofid] + k]
-        inverse[worldid, base + row * n + col] = value
-        inverse[worldid, base + col * n + row] = value
-
-
-@wp.func
-def eliminate(inverse: wp.array2d[float], worldid: int, base: int, n: int, k: int, lane: int, nlane: int):
-    """Gauss and Jordan's step k on all entries outside of row and column k."""
-    pivot = 1.0 / inverse[worldid, base + k * n + k]
-    for i in range(lane, n, nlane):
-        if i != k:
-            row = base + i * n
-            factor = inverse[worldid, row + k] * pivot
-            for j in range(n):
-                if j != k:
-                    inverse[worldid, row + j] = inverse[worldid, row + j] - factor * inverse[worldid, base + k * n + j]
-
-
-@wp.func
-def scale_cross(inverse: wp.array2d[float], worldid: int, base: int, n: int, k: int, lane: int, nlane: int):
-    """Gauss and Jordan's step k on row and column k, all but the pivot."""
-    pivot = 1.0 / inverse[worldid, base + k * n + k]
-    for i in range(lane, n, nlane):
-        if i != k:
-            inverse[worldid, base + k * n + i] = inverse[worldid, base + k * n + i] * pivot
-            inverse[worldid, base + i * n + k] = inverse[worldid, base + i * n + k] * -pivot
+def invert_small(matrix: Matrix, inverse: wp.array2d[float], worldid: int, dofadr: int, n: int, base: int):
+    """Gauss and Jordan's elimination in place, by one lane. H is positive definite, so there is no pivoting."""
+    for row in range(n):
+        dofid = dofadr + row
+        for j in range(row):
+            inverse[worldid, base + row * n + j] = 0.0
+            inverse[worldid, base + j * n + row] = 0.0
+        for k in range(matrix.M_rownnz[dofid]):
+            col = matrix.M_colind[matrix.M_rowadr[dofid] + k] - dofadr
+            value = matrix.H[worldid, matrix.M_rowadr[dofid] + k]
+            inverse[worldid, base + row * n + col] = value
+            inverse[worldid, base + col * n + row] = value
+    for k in range(n):
+        pivot = 1.0 / inverse[worldid, base + k * n + k]
+        for i in range(n):
+            if i != k:
+                factor = inverse[worldid, base + i * n + k] * pivot
+                for j in range(n):
+                    if j != k:
+                        at = base + i * n + j
+                        inverse[worldid, at] = inverse[worldid, at] - factor * inverse[worldid, base + k * n + j]
+        for i in range(n):
+            if i != k:
+                inverse[worldid, base + k * n + i] = inverse[worldid, base + k * n + i] * pivot
+                inverse[worldid, base + i * n + k] = inverse[worldid, base + i * n + k] * -pivot
+        inverse[worldid, base + k * n + k] = pivot
 
 
 @wp.func
@@ -101,44 +109,98 @@ def invert_six(matrix: Matrix, inverse: wp.array2d[float], worldid: int, dofadr:
 
 
 @wp.func
-def invert_trees(tree: Tree, matrix: Matrix, work: Work, worldid: int, lane: int, nlane: int):
-    """Invert H tree by tree, in place. It is positive definite, so there is no pivoting."""
+def invert_small_trees(tree: Tree, matrix: Matrix, work: Work, worldid: int, lane: int, nlane: int):
+    """Invert H tree by tree, those of up to SMALL_TREE dofs."""
     for t in range(lane, tree.ntree, nlane):
         n = tree.tree_dofnum[t]
         if n == 6:
             invert_six(matrix, work.inverse, worldid, tree.tree_dofadr[t], tree.tree_inverse[t])
         elif n <= SMALL_TREE:
-            base = tree.tree_inverse[t]
-            for row in range(n):
-                expand_row(matrix, work.inverse, worldid, tree.tree_dofadr[t], n, base, row)
-            for k in range(n):
-                eliminate(work.inverse, worldid, base, n, k, 0, 1)
-                scale_cross(work.inverse, worldid, base, n, k, 0, 1)
-                work.inverse[worldid, base + k * n + k] = 1.0 / work.inverse[worldid, base + k * n + k]
-    for t in range(tree.ntree):
-        n = tree.tree_dofnum[t]
-        if n > SMALL_TREE:
-            base = tree.tree_inverse[t]
-            for row in range(lane, n, nlane):
-                expand_row(matrix, work.inverse, worldid, tree.tree_dofadr[t], n, base, row)
-            sync(nlane)
-            for k in range(n):
-                eliminate(work.inverse, worldid, base, n, k, lane, nlane)
-                sync(nlane)
-                scale_cross(work.inverse, worldid, base, n, k, lane, nlane)
-                sync(nlane)
-                if lane == 0:
-                    work.inverse[worldid, base + k * n + k] = 1.0 / work.inverse[worldid, base + k * n + k]
-                sync(nlane)
+            invert_small(matrix, work.inverse, worldid, tree.tree_dofadr[t], n, tree.tree_inverse[t])
 
 
-@wp.func
-def last_dof(body_weldid: wp.array[int], body_dofnum: wp.array[int], body_dofadr: wp.array[int], bodyid: int) -> int:
-    """Last dof of the chain that moves a body; -1 if nothing does."""
-    weld = body_weldid[bodyid]
-    if body_dofnum[weld] == 0:
-        return -1
-    return body_dofadr[weld] + body_dofnum[weld] - 1
+_INVERT = """
+#if defined(__CUDA_ARCH__)
+const int lane = threadIdx.x, threads = blockDim.x;
+#define ALL_DONE() __syncthreads()
+#else
+const int lane = 0, threads = 1;
+#define ALL_DONE()
+#endif
+const int n = tree.tree_dofnum.data[t];
+const int dofadr = tree.tree_dofadr.data[t];
+const float* H = matrix.H.data + (size_t)worldid * (matrix.H.strides[0] / sizeof(float));
+float* out = work.inverse.data + (size_t)worldid * (work.inverse.strides[0] / sizeof(float));
+out += tree.tree_inverse.data[t];
+float* a = out;
+int stride = n;
+#if defined(__CUDA_ARCH__)
+__shared__ float room[ROOM];
+if (ROOM > 1) {
+    a = room;
+    stride = n + 1;
+}
+#endif
+for (int i = lane; i < n * stride; i += threads) a[i] = 0.0f;
+ALL_DONE();
+for (int row = lane; row < n; row += threads) {
+    const int adr = matrix.M_rowadr.data[dofadr + row];
+    const int nnz = matrix.M_rownnz.data[dofadr + row];
+    for (int k = 0; k < nnz; ++k) {
+        const int col = matrix.M_colind.data[adr + k] - dofadr;
+        a[row * stride + col] = H[adr + k];
+        a[col * stride + row] = H[adr + k];
+    }
+}
+ALL_DONE();
+for (int k = 0; k < n; ++k) {
+    const float pivot = 1.0f / a[k * stride + k];
+#if defined(__CUDA_ARCH__)
+    for (int col = lane; col < n; col += threads) {
+        if (col == k) continue;
+        const float scaled = a[k * stride + col] * pivot;
+        #pragma unroll 8
+        for (int row = 0; row < n; ++row)
+            if (row != k) a[row * stride + col] -= a[row * stride + k] * scaled;
+    }
+#else
+    for (int row = 0; row < n; ++row) {
+        if (row == k) continue;
+        const float kept = a[row * stride + k];
+        const float scaled = kept * pivot;
+        for (int col = 0; col < n; ++col) a[row * stride + col] -= a[k * stride + col] * scaled;
+        a[row * stride + k] = kept;
+    }
+#endif
+    ALL_DONE();
+    for (int i = lane; i < n; i += threads) {
+        if (i == k) a[k * stride + k] = pivot;
+        else {
+            a[k * stride + i] *= pivot;
+            a[i * stride + k] *= -pivot;
+        }
+    }
+    ALL_DONE();
+}
+if (a != out)
+    for (int i = lane; i < n * n; i += threads) out[i] = a[i / n * stride + i % n];
+#undef ALL_DONE
+"""
+
+
+@functools.cache
+def large_inverse(size: int) -> wp.Function:
+    """The function that inverts H of a tree of up to `size` dofs, on CUDA by a block of threads, a column each.
+
+    Gauss and Jordan's elimination in the shared memory of the block where the matrix fits, otherwise where the inverse
+    goes.
+    """
+    room = size * (size + 1) if size <= ON_CHIP else 1
+
+    @wp.func_native(_INVERT.replace("ROOM", str(room)))
+    def invert(tree: Tree, matrix: Matrix, work: Work, worldid: int, t: int): ...
+
+    return invert
 
 
 @wp.func
@@ -156,15 +218,6 @@ def from_point(wrench: wp.spatial_vector, arm: wp.vec3) -> wp.spatial_vector:
 
 
 @wp.func
-def is_lone(body_treeid: wp.array[int], tree_lone: wp.array[int], bodyid: int) -> bool:
-    """Whether a body moves and is alone in its tree."""
-    t = body_treeid[bodyid]
-    if t < 0:
-        return False
-    return tree_lone[t] >= 0
-
-
-@wp.func
 def weigh_bodies(tree: Tree, bodies: Bodies, work: Work, worldid: int, lane: int, nlane: int):
     """Twist of lone bodies per wrench on them, and velocity of dofs per wrench on those jointed bodies that need it."""
     for t in range(lane, tree.ntree, nlane):
@@ -178,60 +231,115 @@ def weigh_bodies(tree: Tree, bodies: Bodies, work: Work, worldid: int, lane: int
                 for j in range(n):
                     y += work.inverse[worldid, tree.tree_inverse[t] + i * n + j] * bodies.cdof[worldid, dofadr + j]
                 Lam += wp.outer(bodies.cdof[worldid, dofadr + i], y)
-            work.Lam[worldid, b] = Lam
-    for k in range(work.nactive[worldid]):
-        b = work.active[worldid, k]
+            com = bodies.subtree_com[worldid, tree.body_rootid[b]]
+            store_matrix(work.Lam, (worldid * tree.nbody + b) * ROWS, Lam, com)
+    for m in range(work.nactive[worldid]):
+        b = work.active[worldid, m]
         t = tree.body_treeid[b]
         dofadr = tree.tree_dofadr[t]
         n = tree.tree_dofnum[t]
         for i in range(lane, n, nlane):
             y = wp.spatial_vector()
-            j = last_dof(tree.body_weldid, tree.body_dofnum, tree.body_dofadr, b)
-            while j >= 0:
-                y += work.inverse[worldid, tree.tree_inverse[t] + i * n + j - dofadr] * bodies.cdof[worldid, j]
-                j = tree.dof_parentid[j]
-            work.response[worldid, tree.body_response[b] + i] = y
+            for k in range(tree.chain_adr[b], tree.chain_adr[b + 1]):
+                j = tree.chain[k]
+                y += work.inverse[worldid, tree.tree_inverse[t] + (j - dofadr) * n + i] * bodies.cdof[worldid, j]
+            for c in range(6):
+                work.response[worldid, tree.body_response[b] + c * n + i] = y[c]
+        if lane == 0:
+            com = bodies.subtree_com[worldid, tree.body_rootid[b]]
+            store(work.Lam, (worldid * tree.nbody + b) * ROWS + 5, wp.vec4(0.0, com[0], com[1], com[2]))
 
 
 @wp.func
-def part(
-    tree: Tree,
-    bodies: Bodies,
-    work: Work,
-    worldid: int,
-    pair: wp.vec2i,
-    color: int,
-    wrench: wp.spatial_vector,
-    point: wp.vec3,
-    is_apart: bool,
-) -> wp.spatial_vector:
-    """Relative twist of two bodies for a wrench between them; a tree's mass is split among what acts on it at once.
+def response_of(work: Work, worldid: int, adr: int, n: int) -> wp.spatial_vector:
+    """Velocity of a dof per wrench on a body, from where its six rows have it; they are n apart."""
+    y = wp.spatial_vector()
+    for c in range(6):
+        y[c] = work.response[worldid, adr + c * n]
+    return y
 
-    `is_apart` treats two bodies of one tree as if they were not: what is much less than that cannot give way.
+
+@wp.func
+def give_way(
+    tree: Tree, bodies: Bodies, work: Work, worldid: int, pair: wp.vec2i, color: int, point: wp.vec3, is_apart: bool
+) -> tuple[wp.mat33, wp.mat33, wp.mat33]:
+    """Relative twist of two bodies per wrench between them at a point, by blocks: upper left, upper right, lower right.
+
+    A tree's mass is split among what acts on it at once. `is_apart` treats two bodies of one tree as if they were not:
+    what is much less than that cannot give way.
     """
-    out = wp.spatial_vector()
+    A = wp.mat33()
+    B = wp.mat33()
+    D = wp.mat33()
     for side in range(2):
         moved = pair[side]
-        t = tree.body_treeid[moved]
-        if t >= 0:
-            arm = point - bodies.subtree_com[worldid, tree.body_rootid[moved]]
-            acting = from_point(wrench, arm)
-            twist = wp.spatial_vector()
-            if tree.tree_lone[t] >= 0:
-                twist = work.Lam[worldid, moved] @ acting
+        kind = tree.body_kind[moved]
+        if kind != FIXED:
+            t = tree.body_treeid[moved]
+            at = (worldid * tree.nbody + moved) * ROWS
+            a = wp.mat33()
+            b = wp.mat33()
+            d = wp.mat33()
+            if kind == LONE:
+                a, b, d = load_blocks(work.Lam, at)
             else:
-                pushed = tree.body_response[moved] - tree.tree_dofadr[t]
-                other = tree.body_response[pair[1 - side]] - tree.tree_dofadr[t]
+                dofadr = tree.tree_dofadr[t]
+                n = tree.tree_dofnum[t]
+                pushed = tree.body_response[moved] - dofadr
+                other = tree.body_response[pair[1 - side]] - dofadr
                 both = tree.body_treeid[pair[1 - side]] == t and not is_apart  # what acts on the one moves the other
-                i = last_dof(tree.body_weldid, tree.body_dofnum, tree.body_dofadr, moved)
-                while i >= 0:
-                    response = work.response[worldid, pushed + i]
+                for k in range(tree.chain_adr[moved], tree.chain_adr[moved + 1]):
+                    i = tree.chain[k]
+                    response = response_of(work, worldid, pushed + i, n)
                     if both:
-                        response -= work.response[worldid, other + i]
-                    twist += wp.dot(response, acting) * bodies.cdof[worldid, i]
-                    i = tree.dof_parentid[i]
-            out += float(work.count[worldid, t, color]) * at_point(twist, arm)
-    return out
+                        response -= response_of(work, worldid, other + i, n)
+                    cdof = bodies.cdof[worldid, i]
+                    a += wp.outer(wp.spatial_top(cdof), wp.spatial_top(response))
+                    b += wp.outer(wp.spatial_top(cdof), wp.spatial_bottom(response))
+                    d += wp.outer(wp.spatial_bottom(cdof), wp.spatial_bottom(response))
+            cross = wp.skew(point - load_position(work.Lam, at))
+            # seen at the point; the lower left is the upper right's transpose
+            at_right = b + a @ cross
+            share = float(work.count[worldid, t, color])
+            A += share * a
+            B += share * at_right
+            D += share * (d + wp.transpose(b) @ cross - cross @ at_right)
+    return A, B, D
+
+
+@wp.func
+def full_matrix(A: wp.mat33, B: wp.mat33, D: wp.mat33) -> wp.spatial_matrix:
+    """A symmetric matrix from its blocks."""
+    m = wp.spatial_matrix()
+    for r in range(3):
+        for c in range(3):
+            m[r, c] = 0.5 * (A[r, c] + A[c, r])
+            m[r, c + 3] = B[r, c]
+            m[c + 3, r] = B[r, c]
+            m[r + 3, c + 3] = 0.5 * (D[r, c] + D[c, r])
+    return m
+
+
+@wp.func
+def root_of(K: wp.spatial_matrix) -> wp.spatial_matrix:
+    """Lower triangular L with L L' = K; directions in which nothing gives way have none."""
+    L = wp.spatial_matrix()
+    for c in range(6):
+        pivot = K[c, c]
+        for k in range(6):
+            if k < c:
+                pivot -= L[c, k] * L[c, k]
+        if pivot > wp.max(ROUNDING * K[c, c], TINY):
+            diagonal = wp.sqrt(pivot)
+            L[c, c] = diagonal
+            for r in range(6):
+                if r > c:
+                    value = K[r, c]
+                    for k in range(6):
+                        if k < c:
+                            value -= L[r, k] * L[c, k]
+                    L[r, c] = value / diagonal
+    return L
 
 
 @wp.func
@@ -241,57 +349,59 @@ def inverse_of(weight: float, timestep: float) -> float:
     return 1.0 / (weight * timestep)
 
 
+@wp.func(inline=True)
+def pull_of(
+    L: wp.spatial_matrix, apart: wp.spatial_matrix, is_one_tree: bool, J: wp.spatial_vector
+) -> tuple[wp.spatial_vector, float]:
+    """What a force along J changes where both bodies give way alike, and its inverse mass; 0 if it is held."""
+    z = wp.transpose(L) @ J
+    weight = wp.dot(z, z)
+    if is_one_tree and weight < LOCKED * wp.dot(J, apart @ J):
+        weight = 0.0
+    return z, weight
+
+
 @wp.func
-def weigh_contacts(tree: Tree, contacts: Contacts, bodies: Bodies, work: Work, worldid: int, lane: int, nlane: int):
-    """Directions of each contact, what they lead to, and the forces that stop them."""
+def weigh_pairs(tree: Tree, contacts: Contacts, bodies: Bodies, work: Work, worldid: int, lane: int, nlane: int):
+    """How the two bodies of each pair give way to each other, and the forces that stop its contacts."""
     timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
     adr = work.adr[worldid]
-    for k in range(lane, work.num[worldid], nlane):
-        i = adr + k
-        p = adr + work.of_pair[i]
+    for k in range(lane, work.npair[worldid], nlane):
+        p = adr + k
         pair = work.bodies[p]
         color = work.color[p]
-        point = work.point[p]
-        frame = work.frame[i]
-        arm = work.arm[i]
-        dim = contacts.dim[work.con[i]]
-        groups = float(1.0)  # directions that are corrected at once may add up
-        if dim > 3:
-            groups = wp.where(dim == 4, 2.0, 3.0)
-        weight = vec6()
-        across = float(0.0)
-        ndirection = dim
-        if tree.body_treeid[pair[0]] == tree.body_treeid[pair[1]]:
-            ndirection = 2 * dim
-        n = int(0)
-        while n < ndirection:
-            d = n
-            if n >= dim:
-                d = n - dim
-            J = wp.spatial_vector()
-            if d < 3:
-                J = wp.spatial_vector(wp.cross(arm, frame[d]), frame[d])
-            else:
-                J = wp.spatial_vector(frame[d - 3], wp.vec3())
-            twist = part(tree, bodies, work, worldid, pair, color, J, point, n >= dim)
-            if n < dim:
-                if d == 2:
-                    across = wp.dot(work.J[i, 1], twist)
-                weight[d] = wp.dot(J, twist)
-                work.J[i, d] = J
-                work.KJ[i, d] = twist
-            elif weight[d] < LOCKED * wp.dot(J, twist):
-                weight[d] = 0.0
-                across = 0.0
-            n += 1
-        tangent = 0.5 * (weight[1] + weight[2])
-        tangent += wp.sqrt(0.25 * (weight[1] - weight[2]) * (weight[1] - weight[2]) + across * across)
-        work.gain[i] = wp.vec4(
-            inverse_of(weight[0], timestep),
-            inverse_of(groups * tangent, timestep),
-            inverse_of(groups * weight[3], timestep),
-            inverse_of(groups * (weight[4] + weight[5]), timestep),
-        )
+        point = xyz(load(work.point, p))
+        A, B, D = give_way(tree, bodies, work, worldid, pair, color, point, False)
+        L = root_of(full_matrix(A, B, D))
+        is_one_tree = tree.body_treeid[pair[0]] == tree.body_treeid[pair[1]]
+        apart = wp.spatial_matrix()
+        if is_one_tree:
+            A, B, D = give_way(tree, bodies, work, worldid, pair, color, point, True)
+            apart = full_matrix(A, B, D)
+        for i in range(work.first[p], work.first[p] + work.ncon[p]):
+            frame = load_frame(work.touch, i)
+            arm = xyz(load(work.touch, i * TOUCH + 2))
+            dim = contacts.dim[work.con[i]]
+            groups = float(1.0)  # directions that are corrected at once may add up
+            if dim > 3:
+                groups = wp.where(dim == 4, 2.0, 3.0)
+            z0, w0 = pull_of(L, apart, is_one_tree, wp.spatial_vector(wp.cross(arm, frame[0]), frame[0]))
+            z1, w1 = pull_of(L, apart, is_one_tree, wp.spatial_vector(wp.cross(arm, frame[1]), frame[1]))
+            z2, w2 = pull_of(L, apart, is_one_tree, wp.spatial_vector(wp.cross(arm, frame[2]), frame[2]))
+            across = float(0.0)
+            if w1 > 0.0 and w2 > 0.0:
+                across = wp.dot(z1, z2)
+            tangent = 0.5 * (w1 + w2)
+            tangent += wp.sqrt(0.25 * (w1 - w2) * (w1 - w2) + across * across)
+            gain = wp.vec2(inverse_of(w0, timestep), inverse_of(groups * tangent, timestep))
+            store_pull(work.pull, i, z0, z1, z2, gain)
+            if dim > 3:
+                z0, w3 = pull_of(L, apart, is_one_tree, wp.spatial_vector(frame[0], wp.vec3()))
+                z1, w4 = pull_of(L, apart, is_one_tree, wp.spatial_vector(frame[1], wp.vec3()))
+                z2, w5 = pull_of(L, apart, is_one_tree, wp.spatial_vector(frame[2], wp.vec3()))
+                roll = groups * (w4 + w5)
+                gain = wp.vec2(inverse_of(groups * w3, timestep), inverse_of(roll, timestep))
+                store_pull(work.turn, i, z0, z1, z2, gain)
 
 
 @wp.func
@@ -299,32 +409,15 @@ def weigh_links(tree: Tree, bodies: Bodies, work: Work, links: Links, worldid: i
     """What a wrench between the two bodies of each link does to them."""
     for k in range(lane, links.n, nlane):
         if links.active[worldid, k] > 0:
-            K = wp.spatial_matrix()
-            apart = vec6()
-            n = int(0)
-            while n < 12:
-                d = n % 6
-                unit = wp.spatial_vector()
-                unit[d] = 1.0
-                twist = part(
-                    tree,
-                    bodies,
-                    work,
-                    worldid,
-                    links.bodies[k],
-                    links.color[worldid, k],
-                    unit,
-                    links.point[worldid, k],
-                    n >= 6,
-                )
-                if n >= 6:
-                    apart[d] = twist[d]
-                else:
-                    for r in range(6):
-                        K[r, d] = twist[r]
-                n += 1
+            pair = links.bodies[k]
+            color = links.color[worldid, k]
+            point = links.point[worldid, k]
+            A, B, D = give_way(tree, bodies, work, worldid, pair, color, point, False)
+            K = full_matrix(A, B, D)
+            A, B, D = give_way(tree, bodies, work, worldid, pair, color, point, True)
+            apart = full_matrix(A, B, D)
             for d in range(6):
-                if K[d, d] < LOCKED * apart[d]:
+                if K[d, d] < LOCKED * apart[d, d]:
                     for r in range(6):
                         K[r, d] = 0.0
                         K[d, r] = 0.0

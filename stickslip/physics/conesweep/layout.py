@@ -14,6 +14,23 @@ wp.set_module_options({"enable_backward": False})
 COLORS = wp.constant(16)
 """Colours of pairs. The last is for those that no other can take: they share bodies, whose masses are then split."""
 
+FEW = wp.constant(4)
+"""Contacts of a pair that fit into registers."""
+MOST_OF_PAIR = wp.constant(8)
+"""Contacts that are resolved together; two bodies with more of them are several pairs."""
+
+CURSOR = wp.constant(0)
+SUBSTEPS_MOST = wp.constant(1)
+COLORS_MOST = wp.constant(2)
+JOINTED_ANY = wp.constant(3)
+"""What all worlds share: room taken so far; most substeps and colours of any world, and colours with something on a
+jointed tree in any, so that worlds run in step."""
+
+FIXED = wp.constant(0)
+LONE = wp.constant(1)
+JOINTED = wp.constant(2)
+"""How a body moves: not at all, as the only one of its tree, with others."""
+
 
 class Traits(NamedTuple):
     """What a model has, so that its kernels leave out the rest.
@@ -47,10 +64,13 @@ class Tree:
     body_rootid: wp.array[int]
     body_weldid: wp.array[int]
     body_treeid: wp.array[int]
+    body_kind: wp.array[int]  # FIXED, LONE or JOINTED
     body_dofnum: wp.array[int]
     body_dofadr: wp.array[int]
     body_subtreenum: wp.array[int]
-    body_response: wp.array[int]  # where the responses of a jointed body begin
+    body_response: wp.array[int]  # where the responses of a jointed body begin: six rows of the dofs of its tree
+    chain_adr: wp.array[int]  # (nbody + 1,) dofs that move a body
+    chain: wp.array[int]
     dof_bodyid: wp.array[int]
     dof_parentid: wp.array[int]
     dof_treeid: wp.array[int]
@@ -58,6 +78,8 @@ class Tree:
     tree_dofnum: wp.array[int]
     tree_inverse: wp.array[int]  # where the inverse of a tree's H begins
     tree_lone: wp.array[int]  # its one body; -1 if the tree is jointed
+    nlarge: int
+    large: wp.array[int]  # trees that are too large for one lane to invert
     jointed: wp.array[int]  # bodies of jointed trees
     jointed_dof: wp.array[int]
     geom_bodyid: wp.array[int]
@@ -136,19 +158,22 @@ class Memory:
 
 @wp.struct
 class Work:
-    """Scratch of one step. Contacts of a world are `adr[w] + [0, num[w])`, its pairs `adr[w] + [0, npair[w])`."""
+    """Scratch of one step. Contacts of a world are `adr[w] + [0, num[w])`, its pairs `adr[w] + [0, npair[w])`.
+
+    Records (see `pack`) of body b in world w start at `(w nbody + b) ROWS`, those of contact i at `i TOUCH`,
+    `i FORCE` and `i PULL`.
+    """
 
     # worlds (nworld,)
     num: wp.array[int]
     adr: wp.array[int]
     npair: wp.array[int]
-    substeps: wp.array[int]  # (1,) most of any world, so that all run in step
-    ncolor: wp.array[int]  # (1,) most colours of any world
+    shared: wp.array[int]  # (4,) of all worlds: see CURSOR to JOINTED_ANY
+    ncolor: wp.array[int]
     color_adr: wp.array2d[int]  # (nworld, COLORS + 1) where a colour begins in the order
-    jointed_colors: wp.array[int]  # (1,) colours with something on a jointed tree in any world, as bits
+    jointed_colors: wp.array[int]  # colours with something on a jointed tree, as bits
     nactive: wp.array[int]
     active: wp.array2d[int]  # (nworld, njointed) jointed bodies that something acts on
-    cursor: wp.array[int]  # (1,)
     partial: wp.array2d[wp.vec3]  # (nworld, lanes)
     # MuJoCo Warp's contacts (N,)
     slot: wp.array[int]  # place among those of the world, -1: takes no part
@@ -161,23 +186,20 @@ class Work:
     key: wp.array[wp.int64]  # sorted from here on
     con: wp.array[int]
     matched: wp.array[int]
-    frame: wp.array[wp.mat33]
-    arm: wp.array[wp.vec3]  # from the pair's point
-    phi: wp.array[float]
-    approach: wp.array[float]  # speed of a contact that may bounce; negative once it does
-    friction: wp.array[float]  # coefficient of an isotropic contact of condim 3; 0: none, -1: see MuJoCo Warp's
-    gain: wp.array[wp.vec4]  # force per velocity: normal, tangents, spin, rolling
-    J: wp.array2d[wp.spatial_vector]  # (2 N, most dim) normal, tangents, spin, rolling: wrenches about the pair's point
-    KJ: wp.array2d[wp.spatial_vector]  # likewise, the relative twists they lead to
-    f: wp.array[wp.spatial_vector]  # normal, tangents, spin, rolling
-    f_mark: wp.array[wp.spatial_vector]
+    hand: wp.array[float]  # -1: the geoms are the other way round than the bodies, and with them the second tangent
+    touch: wp.array[wp.vec4]  # records; friction is 0: none, -1: see MuJoCo Warp's; approach < 0: it bounces
+    pull: wp.array[wp.vec4]  # records: what forces change along normal and tangents, forces per velocity
+    turn: wp.array[wp.vec4]  # records: likewise of spin and rolling; (0,) if no contact has them
+    f: wp.array[wp.vec4]  # records
+    f_mark: wp.array[wp.vec4]
     # pairs of bodies in contact (2 N,)
     first: wp.array[int]
     ncon: wp.array[int]
     bodies: wp.array[wp.vec2i]
-    point: wp.array[wp.vec3]
+    lone: wp.array[wp.vec2i]  # likewise, -1 for one that is not lone
+    point: wp.array[wp.vec4]  # what wrenches and twists of the pair refer to; the last number is not used
     color: wp.array[int]
-    order: wp.array[int]  # pairs by colour
+    plan: wp.array[wp.vec4i]  # pairs by colour: pair, first contact, bodies with their kinds, count
     wrench: wp.array[wp.spatial_vector]  # what the last sweep added, on the second body
     push: wp.array[wp.spatial_vector]  # likewise, what moves without velocity
     next1: wp.array[int]  # pair after this one in the list of its first body, and of its second
@@ -185,23 +207,16 @@ class Work:
     # bodies (nworld, nbody)
     head: wp.array2d[int]  # first pair of a body, -1: none
     used: wp.array2d[int]  # colours at a lone body, as bits; whether something acts on a jointed one
-    twist: wp.array2d[wp.spatial_vector]  # without constraints
-    V: wp.array2d[wp.spatial_vector]  # of lone bodies
-    X: wp.array2d[wp.spatial_vector]
-    P: wp.array2d[wp.spatial_vector]  # impulse on lone bodies, and what displaces them
-    Px: wp.array2d[wp.spatial_vector]
-    V_start: wp.array2d[wp.spatial_vector]
-    P_start: wp.array2d[wp.spatial_vector]
-    V_mark: wp.array2d[wp.spatial_vector]
-    P_mark: wp.array2d[wp.spatial_vector]
-    Lam: wp.array2d[wp.spatial_matrix]  # twist per wrench of lone bodies
+    motion: wp.array[wp.vec4]  # records: V, P, X, Px; jointed bodies have no P and Px
+    mark: wp.array[wp.vec4]  # records: V, P before the first and before the second of two sweeps
+    Lam: wp.array[wp.vec4]  # records: twist per wrench of lone bodies, and what the twists of a body refer to
     total: wp.array2d[wp.spatial_vector]  # wrench on jointed bodies
     total_push: wp.array2d[wp.spatial_vector]
     # trees and dofs
     count: wp.array3d[int]  # (nworld, ntree, COLORS) what acts on a tree at once
     touched: wp.array2d[int]  # (nworld, ntree) whether a row acts on a tree
     inverse: wp.array2d[float]  # H^-1 tree by tree
-    response: wp.array2d[wp.spatial_vector]  # velocity of dofs per wrench on jointed bodies
+    response: wp.array2d[float]  # velocity of dofs per wrench on jointed bodies
     row_force: wp.array2d[float]  # (nworld, nv) what rows add to dofs
     row_push: wp.array2d[float]
     v_free: wp.array2d[float]
@@ -219,10 +234,14 @@ class RowSet:
     adr: wp.array[int]  # (nrow,)
     nnz: wp.array[int]
     col: wp.array[int]  # (nnz,)
+    nwide: int
+    wide: wp.array[int]  # rows on more than one dof
+    place: wp.array[int]  # (nrow,) of such a row among them
     dof_adr: wp.array[int]  # (nv,) entries of a dof: its row, and the place of its value
     dof_num: wp.array[int]
     dof_entry: wp.array[wp.vec2i]  # (nnz,)
     val: wp.array2d[float]  # (nworld, nnz)
+    felt: wp.array2d[float]  # (nworld, nwide nv) velocity of dofs per force of such a row
     kind: wp.array2d[int]  # (nworld, nrow) from here on; 0: idle
     phi: wp.array2d[float]
     low: wp.array2d[float]

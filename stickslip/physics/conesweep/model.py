@@ -11,8 +11,22 @@ import numpy as np
 import warp as wp
 
 from stickslip.errors import InputError
-from stickslip.physics.conesweep.block import lanes
-from stickslip.physics.conesweep.layout import COLORS, Links, Memory, RowSet, Settings, Traits, Tree, Work
+from stickslip.physics.conesweep.block import LEAST_LANES, WARP, lanes
+from stickslip.physics.conesweep.inertia import SMALL_TREE
+from stickslip.physics.conesweep.layout import (
+    COLORS,
+    FIXED,
+    JOINTED,
+    LONE,
+    Links,
+    Memory,
+    RowSet,
+    Settings,
+    Traits,
+    Tree,
+    Work,
+)
+from stickslip.physics.conesweep.pack import FORCE, PULL, ROWS, TOUCH
 from stickslip.physics.conesweep.rows import (
     BALL_LIMIT,
     JOINT_COUPLING,
@@ -48,6 +62,7 @@ class Layout:
         settings: parameters of the sweep
         traits: what the model has
         tree: bodies, dofs and trees
+        largest: most dofs of a tree
         source: kind of each row that can act, and of what             (nrow,)
         eqid: equality constraint of each link                         (nlink,)
     """
@@ -55,6 +70,7 @@ class Layout:
     settings: Settings
     traits: Traits
     tree: Tree
+    largest: int
     source: wp.array
     eqid: wp.array
 
@@ -92,6 +108,7 @@ class Scratch:
         rows: rows on dofs; `carried` holds their forces of the last step
         links: connects and welds; `carried` holds their wrenches
         work: contacts, pairs and bodies of this step
+        counters: what of it starts a step at zero                      (nworld + 4,)
         qacc: acceleration of the step                                  (nworld, nv)
         velocity: what moves the positions for a step                   (nworld, nv)
     """
@@ -102,6 +119,7 @@ class Scratch:
     rows: RowSet
     links: Links
     work: Work
+    counters: wp.array
     qacc: wp.array
     velocity: wp.array
 
@@ -170,9 +188,9 @@ def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None, settings:
         jointed=tree.njointed_dof > 0,
         rows=len(sources) > 0,
         links=len(eqid) > 0,
-        rough=bool(mjm.npair or (mjm.geom_condim > 3).any() or m.flg_surfacevel),
+        rough=_is_rough(mjm),
     )
-    m.sweep = Layout(settings, traits, tree, _vec2i(sources), _ints(eqid))
+    m.sweep = Layout(settings, traits, tree, int(mjm.tree_dofnum.max(initial=0)), _vec2i(sources), _ints(eqid))
     return m
 
 
@@ -185,33 +203,44 @@ def make_scratch(mjm: mujoco.MjModel, d: mjw.Data) -> Scratch:
     nworld, ncontact = d.nworld, 2 * d.naconmax
     nlane = wide = 1
     if d.qpos.device.is_cuda:
-        pieces = max(d.naconmax / nworld / 4, mjm.nv)
-        nlane, wide = lanes(nworld, pieces, SWEEP_THREADS), lanes(nworld, pieces, 2 * SWEEP_THREADS)
+        pieces = max(d.naconmax / nworld / 4, mjm.nv if jointed else 0)
+        least = int(WARP) if nworld * int(WARP) <= SWEEP_THREADS else LEAST_LANES
+        nlane, wide = (lanes(least, pieces, often * SWEEP_THREADS / nworld) for often in (1, 2))
 
     work = Work()
     shapes: dict[str, tuple[int, ...]] = {
-        "cursor ncolor jointed_colors substeps": (1,),
-        "num adr npair nactive": (nworld,),
-        "partial": (nworld, nlane),
+        "adr npair nactive ncolor jointed_colors": (nworld,),
+        "partial": (nworld, max(nlane, wide)),
         "slot age": (d.naconmax,),
-        "J KJ": (ncontact, max(3, int(mjm.geom_condim.max(initial=3)), int(mjm.pair_dim.max(initial=3)))),
+        "touch": (ncontact * int(TOUCH),),
+        "f f_mark": (ncontact * int(FORCE),),
+        "pull": (ncontact * int(PULL),),
+        "turn": (ncontact * int(PULL) if _is_rough(mjm) else 0,),
         "color_adr": (nworld, int(COLORS) + 1),
         "active": (nworld, len(jointed)),
-        "head used twist V X P Px V_start P_start V_mark P_mark Lam total total_push": (nworld, mjm.nbody),
+        "head used total total_push": (nworld, mjm.nbody),
+        "motion mark Lam": (nworld * mjm.nbody * int(ROWS),),
         "count": (nworld, mjm.ntree, int(COLORS)),
         "touched": (nworld, mjm.ntree),
         "inverse": (nworld, int((mjm.tree_dofnum.astype(np.int64) ** 2).sum())),
-        "response": (nworld, sum(int(mjm.tree_dofnum[mjm.body_treeid[b]]) for b in jointed)),
+        "response": (nworld, 6 * sum(int(mjm.tree_dofnum[mjm.body_treeid[b]]) for b in jointed)),
         "row_force row_push v_free v x v_start v_mark": (nworld, mjm.nv),
     }
     named = {name: shape for names, shape in shapes.items() for name in names.split()}
+    counters = wp.zeros(nworld + 4, dtype=int)
+    work.num, work.shared = counters[:nworld], counters[nworld:]
     for name, var in Work.vars.items():
-        setattr(work, name, wp.zeros(named.get(name, (ncontact,)), dtype=var.type.dtype))
+        if name not in ("num", "shared"):
+            setattr(work, name, wp.zeros(named.get(name, (ncontact,)), dtype=var.type.dtype))
 
     rows, links, memory = RowSet(), Links(), Memory()
     starts = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(np.int32)
     rows.n, rows.adr, rows.nnz = len(sources), _ints(starts[:-1]), _ints([len(c) for c in columns])
     rows.col, rows.val = _ints(_flat(columns)), wp.zeros((nworld, int(starts[-1])), dtype=float)
+    wide_rows = [r for r, c in enumerate(columns) if len(c) > 1]
+    rows.nwide, rows.wide = len(wide_rows), _ints(wide_rows)
+    rows.place = _ints([wide_rows.index(r) if r in wide_rows else 0 for r in range(len(columns))])
+    rows.felt = wp.zeros((nworld, len(wide_rows) * mjm.nv), dtype=float)
     by_dof = np.argsort(_flat(columns), kind="stable")
     per_dof = np.bincount(np.asarray(_flat(columns), dtype=int), minlength=mjm.nv)
     rows.dof_adr, rows.dof_num = _ints(np.cumsum([0, *per_dof])[: mjm.nv]), _ints(per_dof)
@@ -222,13 +251,18 @@ def make_scratch(mjm: mujoco.MjModel, d: mjw.Data) -> Scratch:
     links.body_num = _ints([len(k) for k in of_body])
     links.body_adr = _ints(np.cumsum([0, *(len(k) for k in of_body)])[: mjm.nbody])
     links.body_link = _ints(_flat(of_body))
-    _allocate(rows, RowSet, (nworld, rows.n), "n adr nnz col dof_adr dof_num dof_entry val")
+    _allocate(rows, RowSet, (nworld, rows.n), "n adr nnz col nwide wide place felt dof_adr dof_num dof_entry val")
     links.color_adr = wp.zeros((nworld, int(COLORS) + 1), dtype=int)
     _allocate(links, Links, (nworld, links.n), "n bodies body_num body_adr body_link color_adr")
     memory.num, memory.adr = wp.zeros(nworld, dtype=int), wp.zeros(nworld, dtype=int)
     _allocate(memory, Memory, (ncontact,), "num adr")
     qacc, velocity = (wp.zeros((nworld, mjm.nv), dtype=float) for _ in range(2))
-    return Scratch(nlane, wide, memory, rows, links, work, qacc, velocity)
+    return Scratch(nlane, wide, memory, rows, links, work, counters, qacc, velocity)
+
+
+def _is_rough(mjm: mujoco.MjModel) -> bool:
+    """Whether contacts can have friction other than the same in both tangents."""
+    return bool(mjm.npair or (mjm.geom_condim > 3).any() or mjm.flg_surfacevel)
 
 
 def _allocate(struct: Any, cls: Any, shape: tuple[int, ...], others: str) -> None:
@@ -265,6 +299,15 @@ def _jointed_bodies(mjm: mujoco.MjModel, lone: Sequence[int]) -> list[int]:
     return [b for b in moving if lone[mjm.body_treeid[b]] < 0]
 
 
+def _chain(mjm: mujoco.MjModel, body: int) -> list[int]:
+    """Dofs that move a body."""
+    dofs: list[int] = []
+    while body > 0:
+        dofs += range(mjm.body_dofadr[body], mjm.body_dofadr[body] + mjm.body_dofnum[body])
+        body = int(mjm.body_parentid[body])
+    return dofs
+
+
 def _tree(mjm: mujoco.MjModel, m: rowfree.Model, row_dofs: Sequence[int]) -> Tree:
     lone = _lone_bodies(mjm, row_dofs)
     jointed = _jointed_bodies(mjm, lone)
@@ -277,10 +320,18 @@ def _tree(mjm: mujoco.MjModel, m: rowfree.Model, row_dofs: Sequence[int]) -> Tre
     tree.tree_dofadr, tree.tree_dofnum = m.tree_dofadr, m.tree_dofnum
     tree.tree_inverse = _ints(np.cumsum([0, *(mjm.tree_dofnum.astype(np.int64) ** 2)])[: mjm.ntree])
     tree.tree_lone = _ints(lone)
+    large = np.flatnonzero(mjm.tree_dofnum > int(SMALL_TREE))
+    tree.large, tree.nlarge = _ints(large), len(large)
     tree.jointed, tree.njointed = _ints(jointed), len(jointed)
     response = np.zeros(mjm.nbody, dtype=np.int64)
     response[jointed] = np.cumsum([0, *(mjm.tree_dofnum[mjm.body_treeid[b]] for b in jointed)])[: len(jointed)]
-    tree.body_response = _ints(response)
+    tree.body_response = _ints(6 * response)
+    kind = np.full(mjm.nbody, int(FIXED))
+    kind[jointed] = int(JOINTED)
+    kind[[body for body in lone if body >= 0]] = int(LONE)
+    tree.body_kind = _ints(kind)
+    chains = [_chain(mjm, b) for b in range(mjm.nbody)]
+    tree.chain, tree.chain_adr = _ints(_flat(chains)), _ints(np.cumsum([0, *(len(c) for c in chains)]))
     jointed_dof = [i for i in range(mjm.nv) if lone[mjm.dof_treeid[i]] < 0]
     tree.jointed_dof, tree.njointed_dof = _ints(jointed_dof), len(jointed_dof)
     local: list[int] = []

@@ -5,6 +5,7 @@ from mujoco_warp import ConeType
 
 from stickslip.physics.conesweep.inertia import at_point, from_point
 from stickslip.physics.conesweep.layout import Bodies, Contacts, Links, RowSet, Tree, Work
+from stickslip.physics.conesweep.pack import FORCE, ROWS, TOUCH, load, load_force, load_two, turned
 from stickslip.physics.conesweep.rows import (
     BALL_LIMIT,
     JOINT_COUPLING,
@@ -64,8 +65,9 @@ def finish_dofs(
             dofadr = tree.tree_dofadr[t]
             n = tree.tree_dofnum[t]
             row = tree.tree_inverse[t] + (i - dofadr) * n
-            P = work.P[worldid, b]
-            Px = work.Px[worldid, b]
+            at = (worldid * tree.nbody + b) * ROWS
+            _V, P = load_two(work.motion, at)
+            _X, Px = load_two(work.motion, at + 3)
             force = wp.dot(bodies.cdof[worldid, i], P) / timestep
             v = work.v_free[worldid, i]
             x = timestep * v
@@ -102,7 +104,7 @@ def is_reported(rows: RowSet, worldid: int, r: int) -> bool:
 @wp.func
 def contact_rows(contacts: Contacts, work: Work, result: Result, i: int) -> int:
     """Rows of a contact: none for one that is only near."""
-    if work.phi[i] >= 0.0 and work.f[i][0] <= 0.0:
+    if load(work.touch, i * TOUCH)[3] >= 0.0 and load(work.f, i * FORCE)[0] <= 0.0:
         return 0
     dim = contacts.dim[work.con[i]]
     if dim == 1 or result.cone != int(ConeType.PYRAMIDAL):
@@ -111,10 +113,8 @@ def contact_rows(contacts: Contacts, work: Work, result: Result, i: int) -> int:
 
 
 @wp.func
-def number_rows(
-    contacts: Contacts, work: Work, rows: RowSet, links: Links, joints: Joints, result: Result, out: Rows, worldid: int
-):
-    """Addresses of all rows in MuJoCo's order, by one lane: into df of rows, color of links, matched of contacts."""
+def number_rows(work: Work, rows: RowSet, links: Links, joints: Joints, result: Result, worldid: int):
+    """Addresses of rows and links in MuJoCo's order, by one lane: into df of rows, color of links."""
     row = int(0)
     for k in range(links.n):
         links.color[worldid, k] = row
@@ -133,14 +133,35 @@ def number_rows(
                 nf += 1
             else:
                 nl += 1
-    adr = work.adr[worldid]
-    for i in range(adr, adr + work.num[worldid]):
-        work.matched[i] = row
-        row += contact_rows(contacts, work, result, i)
     result.ne[worldid] = ne
     result.nf[worldid] = nf
     result.nl[worldid] = nl
-    out.nefc[worldid] = row
+
+
+@wp.func
+def count_rows(contacts: Contacts, work: Work, result: Result, worldid: int, lane: int, nlane: int) -> int:
+    """Rows of a lane's share of the contacts: a run of them."""
+    share = (work.num[worldid] + nlane - 1) / nlane
+    adr = work.adr[worldid]
+    total = int(0)
+    for k in range(lane * share, wp.min((lane + 1) * share, work.num[worldid])):
+        total += contact_rows(contacts, work, result, adr + k)
+    return total
+
+
+@wp.func
+def number_contacts(contacts: Contacts, work: Work, result: Result, out: Rows, worldid: int, lane: int, nlane: int):
+    """Addresses of the rows of contacts, after all others: into matched. `partial` has what each lane counted."""
+    row = result.ne[worldid] + result.nf[worldid] + result.nl[worldid]
+    for k in range(lane):
+        row += int(work.partial[worldid, k][0])
+    share = (work.num[worldid] + nlane - 1) / nlane
+    adr = work.adr[worldid]
+    for k in range(lane * share, wp.min((lane + 1) * share, work.num[worldid])):
+        work.matched[adr + k] = row
+        row += contact_rows(contacts, work, result, adr + k)
+    if lane == nlane - 1:
+        out.nefc[worldid] = row
 
 
 @wp.func
@@ -226,7 +247,7 @@ def write_contacts(contacts: Contacts, work: Work, result: Result, out: Rows, wo
     for i in range(adr + lane, adr + work.num[worldid], nlane):
         con = work.con[i]
         dim = contacts.dim[con]
-        f = work.f[i]
+        f = turned(load_force(work.f, i), work.hand[i])
         nrow = contact_rows(contacts, work, result, i)
         kind = int(ConstraintType.CONTACT_ELLIPTIC)
         value = vec10(f[0], f[1], f[2], f[3], f[4], f[5], 0.0, 0.0, 0.0, 0.0)

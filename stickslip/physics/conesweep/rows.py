@@ -172,27 +172,69 @@ def make_rows(
 
 
 @wp.func
+def count_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nlane: int):
+    """How much the rows on one dof alone pull at it together, for each dof."""
+    for k in range(lane, tree.njointed_dof, nlane):
+        i = tree.jointed_dof[k]
+        total = float(0.0)
+        for e in range(rows.dof_adr[i], rows.dof_adr[i] + rows.dof_num[i]):
+            entry = rows.dof_entry[e]
+            if rows.kind[worldid, entry[0]] > 0 and rows.nnz[entry[0]] == 1:
+                total += wp.abs(rows.val[worldid, entry[1]])
+        work.row_force[worldid, i] = total
+
+
+@wp.func
+def feel_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nlane: int):
+    """Velocity of dofs per force of each row on more than one: place by place in the row's tree or trees."""
+    for k in range(lane, rows.nwide * tree.nv, nlane):
+        r = rows.wide[k / tree.nv]
+        i = k % tree.nv
+        if rows.kind[worldid, r] > 0:
+            t = tree.dof_treeid[i]
+            dofadr = tree.tree_dofadr[t]
+            column = tree.tree_inverse[t] + i - dofadr
+            n = tree.tree_dofnum[t]
+            out = float(0.0)
+            for a in range(rows.adr[r], rows.adr[r] + rows.nnz[r]):
+                j = rows.col[a]
+                if tree.dof_treeid[j] == t:
+                    out += work.inverse[worldid, column + (j - dofadr) * n] * rows.val[worldid, a]
+            rows.felt[worldid, k] = float(work.count[worldid, t, 0]) * out
+
+
+@wp.func
 def weigh_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nlane: int):
     """Inverse mass of each row: the sum of how much it feels every row, which bounds what all do together."""
     for r in range(lane, rows.n, nlane):
         if rows.kind[worldid, r] > 0:
             total = float(0.0)
-            for s in range(rows.n):
+            nnz = rows.nnz[r]
+            dof = rows.col[rows.adr[r]]
+            val = rows.val[worldid, rows.adr[r]]
+            t = tree.dof_treeid[dof]
+            count = float(work.count[worldid, t, 0])
+            if nnz == 1:
+                dofadr = tree.tree_dofadr[t]
+                n = tree.tree_dofnum[t]
+                column = tree.tree_inverse[t] + dof - dofadr
+                for j in range(n):
+                    total += work.row_force[worldid, dofadr + j] * wp.abs(work.inverse[worldid, column + j * n])
+                total *= count * wp.abs(val)
+            own = rows.place[r] * tree.nv  # of a row on more than one dof
+            if nnz > 1:
+                for i in range(tree.nv):
+                    total += work.row_force[worldid, i] * wp.abs(rows.felt[worldid, own + i])
+            for k in range(rows.nwide):
+                s = rows.wide[k]
                 if rows.kind[worldid, s] > 0:
-                    felt = float(0.0)
-                    for a in range(rows.adr[r], rows.adr[r] + rows.nnz[r]):
-                        i = rows.col[a]
-                        t = tree.dof_treeid[i]
-                        dofadr = tree.tree_dofadr[t]
-                        n = tree.tree_dofnum[t]
-                        base = tree.tree_inverse[t] + (i - dofadr) * n
-                        part = float(0.0)
+                    part = float(0.0)
+                    if nnz == 1:
+                        part = val * rows.felt[worldid, k * tree.nv + dof]
+                    else:
                         for b in range(rows.adr[s], rows.adr[s] + rows.nnz[s]):
-                            j = rows.col[b]
-                            if tree.dof_treeid[j] == t:
-                                part += work.inverse[worldid, base + j - dofadr] * rows.val[worldid, b]
-                        felt += float(work.count[worldid, t, 0]) * part * rows.val[worldid, a]
-                    total += wp.abs(felt)
+                            part += rows.val[worldid, b] * rows.felt[worldid, own + rows.col[b]]
+                    total += wp.abs(part)
             rows.weight[worldid, r] = total
 
 

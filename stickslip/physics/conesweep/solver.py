@@ -6,12 +6,15 @@ from typing import Any
 import mujoco_warp as mjw
 import warp as wp
 
-from stickslip.physics.conesweep import aitken, carry, grouping, inertia, report, sweep
+from stickslip.physics.conesweep import aitken, carry, dofs, grouping, inertia, report, sweep
 from stickslip.physics.conesweep import rows as rowset
-from stickslip.physics.conesweep.block import sync
+from stickslip.physics.conesweep.block import MAX_LANES, WARP, sync
 from stickslip.physics.conesweep.inertia import Matrix
 from stickslip.physics.conesweep.layout import (
     COLORS,
+    COLORS_MOST,
+    JOINTED_ANY,
+    SUBSTEPS_MOST,
     Bodies,
     Contacts,
     Links,
@@ -37,6 +40,9 @@ SUBSTEPS = wp.constant(16)
 JOINTED_JUMP = wp.constant(20.0)
 """Most of a jump for models with joints: their constraints may pull against each other, and more has thrown them."""
 
+PREPARE_REGISTERS = 96
+"""Registers of a thread while a step is prepared: it waits for memory, so that more threads at once help more."""
+
 LEAST_BLOCK = 64
 """Least threads of a block."""
 
@@ -50,10 +56,24 @@ def count_substeps(wanted: int, timestep: float) -> int:
 
 
 @functools.cache
+def _invert_kernel(size: int) -> wp.Kernel:
+    """`invert` for large trees of up to `size` dofs."""
+
+    invert = inertia.large_inverse(size)
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def _invert(nlane: int, tree: Tree, matrix: Matrix, work: Work):
+        block = wp.tid() / nlane
+        invert(tree, matrix, work, block / tree.nlarge, tree.large[block % tree.nlarge])
+
+    return _invert
+
+
+@functools.cache
 def _prepare_kernel(traits: Traits) -> wp.Kernel:
     """`prepare` for models with these traits."""
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, cuda_max_registers=PREPARE_REGISTERS)
     def _prepare(
         nlane: int,
         tree: Tree,
@@ -85,19 +105,27 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
             rowset.make_rows(tree, bodies, work, rows, joints, worldid, lane, nlane)
         if wp.static(traits.links):
             rowset.make_links(tree, bodies, links, welds, worldid, lane, nlane)
-        inertia.invert_trees(tree, matrix, work, worldid, lane, nlane)
+        inertia.invert_small_trees(tree, matrix, work, worldid, lane, nlane)
         sync(nlane)
         if lane == 0:
             grouping.color_pairs(tree, work, links, worldid)
             timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
-            wp.atomic_max(work.substeps, 0, count_substeps(settings.substeps, timestep))
+            wp.atomic_max(work.shared, SUBSTEPS_MOST, count_substeps(settings.substeps, timestep))
         grouping.link_pairs(tree, work, worldid, lane, nlane)
         carry.carry_forces(tree, contacts, bodies, settings, memory, work, worldid, lane, nlane)
         sync(nlane)
-        grouping.order_pairs(work, links, worldid, lane, nlane)
-        inertia.weigh_bodies(tree, bodies, work, worldid, lane, nlane)
+        grouping.count_colors(tree, work, links, worldid, lane, nlane)
         sync(nlane)
-        inertia.weigh_contacts(tree, contacts, bodies, work, worldid, lane, nlane)
+        if lane == 0:
+            grouping.place_colors(work, links, worldid)
+        sync(nlane)
+        grouping.order_pairs(tree, work, links, worldid, lane, nlane)
+        inertia.weigh_bodies(tree, bodies, work, worldid, lane, nlane)
+        if wp.static(traits.rows):
+            rowset.count_rows(tree, work, rows, worldid, lane, nlane)
+            rowset.feel_rows(tree, work, rows, worldid, lane, nlane)
+        sync(nlane)
+        inertia.weigh_pairs(tree, contacts, bodies, work, worldid, lane, nlane)
         if wp.static(traits.links):
             inertia.weigh_links(tree, bodies, work, links, worldid, lane, nlane)
         if wp.static(traits.rows):
@@ -128,12 +156,15 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
         worldid = thread / nlane
         lane = thread - worldid * nlane
         dt = bodies.timestep[worldid % bodies.timestep.shape[0]]
-        substeps = work.substeps[0]
+        substeps = work.shared[SUBSTEPS_MOST]
         h = dt / float(substeps)
         nsweep = substeps * settings.sweeps
         share = 1.0 - wp.pow(1.0 - settings.correction, 1.0 / float(substeps))  # of the depth, in a substep
-        ncolor = work.ncolor[0]
-        jointed_colors = work.jointed_colors[0]
+        ncolor = work.ncolor[worldid]
+        jointed_colors = work.jointed_colors[worldid]
+        if nlane < WARP:  # worlds that share a warp run in step
+            ncolor = work.shared[COLORS_MOST]
+            jointed_colors = work.shared[JOINTED_ANY]
         most = settings.jump
         if wp.static(traits.jointed):
             most = wp.min(most, JOINTED_JUMP)
@@ -154,7 +185,6 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
                     resolve_pairs(
                         tree,
                         contacts,
-                        bodies,
                         settings,
                         work,
                         links,
@@ -176,10 +206,12 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
                 if is_jointed or color == COLORS - 1:
                     sweep.gather(tree, bodies, work, links, dt, is_last, color, worldid, lane, nlane)
                     if wp.static(traits.rows) and color <= 0:
-                        sweep.gather_rows(tree, work, rows, is_last, worldid, lane, nlane)
+                        dofs.gather_rows(tree, work, rows, is_last, worldid, lane, nlane)
                     sync(nlane)
                 if wp.static(traits.jointed) and is_jointed:
-                    sweep.move_dofs(tree, work, dt, is_last, color, worldid, lane, nlane)
+                    dofs.move_dofs(tree, work, dt, is_last, color, worldid, lane, nlane)
+                    sync(nlane)
+                    dofs.move_bodies(tree, bodies, work, is_last, worldid, lane, nlane)
                     sync(nlane)
             if may_jump and is_second:
                 work.partial[worldid, lane] = aitken.compare(tree, work, worldid, lane, nlane)
@@ -217,7 +249,10 @@ def _finish(
     sync(nlane)
     report.finish_dofs(tree, bodies, work, rows, result, worldid, lane, nlane)
     if lane == 0:
-        report.number_rows(contacts, work, rows, links, joints, result, out, worldid)
+        report.number_rows(work, rows, links, joints, result, worldid)
+    work.partial[worldid, lane] = wp.vec3(float(report.count_rows(contacts, work, result, worldid, lane, nlane)))
+    sync(nlane)
+    report.number_contacts(contacts, work, result, out, worldid, lane, nlane)
     sync(nlane)
     report.write_rows(bodies, rows, joints, out, worldid, lane, nlane)
     report.write_links(links, welds, out, worldid, lane, nlane)
@@ -316,6 +351,11 @@ def _threads(d: mjw.Data, nlane: int) -> dict[str, int]:
     return {"dim": d.nworld * nlane, "block_dim": max(nlane, LEAST_BLOCK)}
 
 
+def _block(size: int) -> int:
+    """Threads that invert a matrix of this size: one a column, in whole warps."""
+    return min(-(-size // int(WARP)) * int(WARP), MAX_LANES)
+
+
 def write_limit_rows(m: Model, d: mjw.Data, s: Scratch) -> None:
     """Rows of limits alone, without forces: sensors of limits read them before there are any."""
     inputs = [m.sweep.tree, _bodies(m, d, d.qacc), s.work, s.rows, _joints(m, d), _result(m, d, s), rows_of(d)]
@@ -335,8 +375,7 @@ def solve(m: Model, d: mjw.Data, s: Scratch, qacc_free: wp.array, H: wp.array) -
     tree, settings = m.sweep.tree, m.sweep.settings
     contacts, bodies = _contacts(d), _bodies(m, d, qacc_free)
     joints, welds = _joints(m, d), _welds(m, d)
-    for array in (s.work.num, s.work.cursor, s.work.ncolor, s.work.jointed_colors, s.work.substeps):
-        array.zero_()
+    s.counters.zero_()
     if _is_on(m, mjw.DisableBit.CONTACT):
         wp.launch(grouping.count_contacts, dim=d.naconmax, inputs=[tree, contacts, s.work])
         wp.launch(grouping.place_worlds, dim=d.nworld, inputs=[s.memory, s.work])
@@ -346,6 +385,12 @@ def solve(m: Model, d: mjw.Data, s: Scratch, qacc_free: wp.array, H: wp.array) -
         s.memory.num.zero_()
     matrix = _fill(Matrix(), m, H=H)
     held = [s.work, s.rows, s.links]
+    if tree.nlarge:
+        nlane = _block(m.sweep.largest) if d.qpos.device.is_cuda else 1
+        inputs = [nlane, tree, matrix, s.work]
+        wp.launch(
+            _invert_kernel(m.sweep.largest), d.nworld * tree.nlarge * nlane, inputs=inputs, block_dim=max(nlane, 32)
+        )
     inputs = [s.wide, tree, contacts, bodies, settings, s.memory, matrix, *held, joints, welds]
     wp.launch(_prepare_kernel(m.sweep.traits), inputs=inputs, **_threads(d, s.wide))
     wp.launch(

@@ -4,28 +4,41 @@ import functools
 
 import warp as wp
 
-from stickslip.physics.conesweep.cone import project
-from stickslip.physics.conesweep.inertia import TINY, at_point, from_point, is_lone, last_dof
-from stickslip.physics.conesweep.layout import COLORS, Bodies, Contacts, Links, RowSet, Settings, Traits, Tree, Work
-from stickslip.physics.mjwarp_private import vec5
+from stickslip.physics.conesweep.inertia import TINY, at_point, from_point
+from stickslip.physics.conesweep.layout import (
+    COLORS,
+    FIXED,
+    LONE,
+    Bodies,
+    Contacts,
+    Links,
+    RowSet,
+    Settings,
+    Traits,
+    Tree,
+    Work,
+)
+from stickslip.physics.conesweep.pack import (
+    ROWS,
+    TOUCH,
+    load,
+    load_force,
+    load_frame,
+    load_plan,
+    load_position,
+    load_two,
+    store,
+    store_two,
+    symmetric_times,
+    xyz,
+)
+from stickslip.physics.conesweep.settle import DEEP, GROWTH, PUSH_OUT, contact_wrench, settle_few, settle_many, vec12
 
 wp.set_module_options({"enable_backward": False})
 
 LIMIT = wp.constant(1)
 EQUALITY = wp.constant(2)
 FRICTION = wp.constant(3)
-
-PUSH_OUT = wp.constant(1.0)
-"""Fastest that depth is taken out [m/s or rad/s]."""
-
-
-@wp.func
-def contact_wrench(frame: wp.mat33, arm: wp.vec3, f: wp.spatial_vector) -> wp.spatial_vector:
-    """Wrench about the pair's point of a contact's normal, tangential, spin and rolling forces."""
-    turned = wp.transpose(frame)
-    force = turned @ wp.vec3(f[0], f[1], f[2])
-    torque = turned @ wp.vec3(f[3], f[4], f[5])
-    return wp.spatial_vector(torque + wp.cross(arm, force), force)
 
 
 @wp.func
@@ -36,7 +49,8 @@ def start_pairs(work: Work, worldid: int, lane: int, nlane: int):
         wrench = wp.spatial_vector()
         first = work.first[adr + p]
         for i in range(first, first + work.ncon[adr + p]):
-            wrench += contact_wrench(work.frame[i], work.arm[i], work.f[i])
+            arm = xyz(load(work.touch, i * TOUCH + 2))
+            wrench += contact_wrench(load_frame(work.touch, i), arm, load_force(work.f, i))
         work.wrench[adr + p] = wrench
 
 
@@ -69,6 +83,19 @@ def cancel(K: wp.spatial_matrix, u: wp.spatial_vector, active: int, passes: int)
     return x
 
 
+@wp.func(inline=True)
+def moving_record(tree: Tree, work: Work, worldid: int, k: int) -> int:
+    """Where the record of the k-th body that can move begins: lone bodies by tree, then active jointed ones; or -1."""
+    b = int(-1)
+    if k < tree.ntree:  # noqa: SIM108 - a ternary would read both
+        b = tree.tree_lone[k]
+    else:
+        b = work.active[worldid, k - tree.ntree]
+    if b < 0:
+        return -1
+    return (worldid * tree.nbody + b) * ROWS
+
+
 @functools.cache
 def resolver(traits: Traits) -> wp.Function:
     """The function that resolves the pairs and links of a colour, for models with these traits."""
@@ -77,7 +104,6 @@ def resolver(traits: Traits) -> wp.Function:
     def resolve_pairs(
         tree: Tree,
         contacts: Contacts,
-        bodies: Bodies,
         settings: Settings,
         work: Work,
         links: Links,
@@ -101,126 +127,70 @@ def resolver(traits: Traits) -> wp.Function:
             nlink = links.color_adr[worldid, color + 1] - link_start
         for n in range(lane, npair + nlink, nlane):
             p = int(0)
+            first = int(0)
+            count = int(0)
+            is_smooth = bool(True)
             link = int(-1)
             pair = wp.vec2i()
+            kind = wp.vec2i()
             point = wp.vec3()
             if n < npair:
-                p = work.order[adr + start + n]
-                pair = work.bodies[adr + p]
-                point = work.point[adr + p]
+                plan = load_plan(work.plan, adr + start + n)
+                p = plan[0]
+                first = plan[1]
+                count = plan[3] & 15
+                is_smooth = ((plan[3] >> 4) & 1) == 1
+                pair = wp.vec2i(plan[2] >> 2, plan[3] >> 7)
+                kind = wp.vec2i(plan[2] & 3, (plan[3] >> 5) & 3)
+                point = xyz(load(work.point, p))
             elif wp.static(traits.links):
                 link = links.order[worldid, link_start + n - npair]
                 pair = links.bodies[link]
+                kind = wp.vec2i(tree.body_kind[pair[0]], tree.body_kind[pair[1]])
                 point = links.point[worldid, link]
             # relative velocity, and displacement since the start of the step
             U = wp.spatial_vector()
             X = wp.spatial_vector()
             for side in range(2):
-                b = pair[side]
-                t = tree.body_treeid[b]
-                if t >= 0:
-                    twist = wp.spatial_vector()
-                    shift = wp.spatial_vector()
-                    if tree.tree_lone[t] >= 0:
-                        twist = work.V[worldid, b]
-                        shift = work.X[worldid, b]
-                    elif wp.static(traits.jointed):
-                        i = last_dof(tree.body_weldid, tree.body_dofnum, tree.body_dofadr, b)
-                        while i >= 0:
-                            twist += work.v[worldid, i] * bodies.cdof[worldid, i]
-                            shift += work.x[worldid, i] * bodies.cdof[worldid, i]
-                            i = tree.dof_parentid[i]
-                    arm = point - bodies.subtree_com[worldid, tree.body_rootid[b]]
+                if kind[side] != FIXED:
+                    at = (worldid * tree.nbody + pair[side]) * ROWS
+                    twist, _P = load_two(work.motion, at)
+                    shift, _Px = load_two(work.motion, at + 3)
+                    arm = point - load_position(work.Lam, at)
                     sign = float(2 * side - 1)
                     U += sign * at_point(twist, arm)
                     X += sign * at_point(shift, arm)
             wrench = wp.spatial_vector()
             push = wp.spatial_vector()
             if link < 0:
-                first = work.first[adr + p]
-                count = work.ncon[adr + p]
-                for run in range(settings.passes):
-                    for k in range(count):
-                        i = first + k
-                        if run % 2 == 1:
-                            i = first + count - 1 - k
-                        f = work.f[i]
-                        gain = work.gain[i]
-                        mu = work.friction[i]
-                        # normal: may not close faster than the gap allows
-                        J = work.J[i, 0]
-                        phi = work.phi[i] + wp.dot(J, X)
-                        target = wp.min(-phi / h, 0.0)
-                        approach = work.approach[i]
-                        if approach != 0.0 and (approach < 0.0 or phi <= h * approach):
-                            target = settings.restitution * wp.abs(approach)
-                            work.approach[i] = -wp.abs(approach)  # it bounces for the rest of the step
-                        normal = wp.max(0.0, f[0] - (wp.dot(J, U) - target) * gain[0])
-                        change = normal - f[0]
-                        f[0] = normal
-                        U += dt * change * work.KJ[i, 0]
-                        wrench += change * J
-                        # friction: against the slip, within the cone
-                        if mu > 0.0:
-                            J1 = work.J[i, 1]
-                            J2 = work.J[i, 2]
-                            f1 = f[1] - wp.dot(J1, U) * gain[1]
-                            f2 = f[2] - wp.dot(J2, U) * gain[1]
-                            size = f1 * f1 + f2 * f2
-                            limit = mu * normal
-                            if size > limit * limit:
-                                scale = limit / wp.sqrt(size)
-                                f1 *= scale
-                                f2 *= scale
-                            change1 = f1 - f[1]
-                            change2 = f2 - f[2]
-                            f[1] = f1
-                            f[2] = f2
-                            U += dt * (change1 * work.KJ[i, 1] + change2 * work.KJ[i, 2])
-                            wrench += change1 * J1 + change2 * J2
-                        elif wp.static(traits.rough) and mu < 0.0:
-                            con = work.con[i]
-                            dim = contacts.dim[con]
-                            frame = work.frame[i]
-                            spin = frame @ wp.spatial_top(U)
-                            surface = contacts.surfacevel[con]
-                            slip = vec5(
-                                wp.dot(work.J[i, 1], U) + surface[0],
-                                wp.dot(work.J[i, 2], U) + surface[1],
-                                spin[0] + surface[2],
-                                spin[1],
-                                spin[2],
-                            )
-                            friction = vec5()
-                            for j in range(5):
-                                if j < dim - 1:
-                                    friction[j] = f[j + 1] - slip[j] * gain[wp.max(1, wp.min(j, 3))]
-                            friction = project(
-                                friction, normal, dim, contacts.friction[con], wp.vec3(gain[1], gain[2], gain[3])
-                            )
-                            delta = wp.spatial_vector()
-                            for j in range(5):
-                                delta[j + 1] = friction[j] - f[j + 1]
-                            f += delta
-                            for j in range(1, 6):
-                                if j < dim:
-                                    U += dt * delta[j] * work.KJ[i, j]
-                                    wrench += delta[j] * work.J[i, j]
-                        work.f[i] = f
-                if is_last:
-                    # depth is taken out by a displacement of its own, which leaves no velocity behind
-                    at = X + h * U
-                    moved = wp.spatial_vector()
-                    for i in range(first, first + count):
-                        J = work.J[i, 0]
-                        depth = -(work.phi[i] + wp.dot(J, at) + settings.slop)
-                        wanted = wp.min(share * depth, PUSH_OUT * h) - wp.dot(J, moved)
-                        if depth > 0.0 and wanted > 0.0:
-                            out = wanted * work.gain[i][0] * dt
-                            moved += out * work.KJ[i, 0]
-                            push += out * J
-                work.wrench[adr + p] = wrench
-                work.push[adr + p] = push
+                both = vec12()
+                if is_smooth:
+                    both = settle_few(
+                        work.touch,
+                        work.pull,
+                        work.f,
+                        first,
+                        count,
+                        U,
+                        X,
+                        dt,
+                        h,
+                        share,
+                        settings.slop,
+                        settings.restitution,
+                        GROWTH,
+                        DEEP,
+                        PUSH_OUT,
+                        settings.passes,
+                        is_last,
+                    )
+                else:
+                    both = settle_many(contacts, settings, work, first, count, U, X, dt, h, share, is_last)
+                for j in range(6):
+                    wrench[j] = both[j]
+                    push[j] = both[6 + j]
+                work.wrench[p] = wrench
+                work.push[p] = push
             elif wp.static(traits.links):
                 K = links.K[worldid, link]
                 active = links.active[worldid, link]
@@ -237,20 +207,25 @@ def resolver(traits: Traits) -> wp.Function:
             # lone bodies are the pair's own while its colour runs
             if color < COLORS - 1:
                 for side in range(2):
-                    b = pair[side]
-                    if is_lone(tree.body_treeid, tree.tree_lone, b):
+                    if kind[side] == LONE:
+                        at = (worldid * tree.nbody + pair[side]) * ROWS
                         sign = float(2 * side - 1)
-                        arm = point - bodies.subtree_com[worldid, tree.body_rootid[b]]
-                        Lam = work.Lam[worldid, b]
-                        given = sign * dt * from_point(wrench, arm)
-                        work.P[worldid, b] = work.P[worldid, b] + given
-                        work.V[worldid, b] = work.V[worldid, b] + Lam @ given
-                        if is_last:
-                            pushed = sign * from_point(push, arm)
-                            work.Px[worldid, b] = work.Px[worldid, b] + pushed
-                            work.X[worldid, b] = work.X[worldid, b] + Lam @ pushed
+                        arm = point - load_position(work.Lam, at)
+                        act_on(work, at, sign * dt * from_point(wrench, arm), sign * from_point(push, arm), is_last)
 
     return resolve_pairs
+
+
+@wp.func(inline=True)
+def act_on(work: Work, at: int, impulse: wp.spatial_vector, push: wp.spatial_vector, is_last: bool):
+    """A lone body takes up an impulse, and what displaces it."""
+    given = symmetric_times(work.Lam, at, impulse)
+    pushed = symmetric_times(work.Lam, at, push)
+    V, P = load_two(work.motion, at)
+    store_two(work.motion, at, V + given, P + impulse)
+    if is_last:
+        X, Px = load_two(work.motion, at + 3)
+        store_two(work.motion, at + 3, X + pushed, Px + push)
 
 
 @wp.func
@@ -317,7 +292,7 @@ def on_body(
     while p >= 0:
         is_second = work.bodies[adr + p][1] == bodyid
         if color < 0 or work.color[adr + p] == color:
-            arm = work.point[adr + p] - com
+            arm = xyz(load(work.point, adr + p)) - com
             sign = wp.where(is_second, 1.0, -1.0)
             wrench += sign * from_point(work.wrench[adr + p], arm)
             if is_last:
@@ -367,78 +342,20 @@ def gather(
             com = bodies.subtree_com[worldid, tree.body_rootid[b]]
             wrench, push = on_body(work, links, com, links.wrench, links.push, is_last, color, worldid, b)
             if k < nlone:
-                Lam = work.Lam[worldid, b]
-                work.P[worldid, b] = work.P[worldid, b] + dt * wrench
-                work.V[worldid, b] = work.V[worldid, b] + dt * (Lam @ wrench)
-                if is_last:
-                    work.Px[worldid, b] = work.Px[worldid, b] + push
-                    work.X[worldid, b] = work.X[worldid, b] + Lam @ push
+                act_on(work, (worldid * tree.nbody + b) * ROWS, dt * wrench, push, is_last)
             else:
                 work.total[worldid, b] = wrench
                 work.total_push[worldid, b] = push
 
 
 @wp.func
-def gather_rows(tree: Tree, work: Work, rows: RowSet, is_last: bool, worldid: int, lane: int, nlane: int):
-    """What rows do to the dofs of jointed trees."""
-    for k in range(lane, tree.njointed_dof, nlane):
-        i = tree.jointed_dof[k]
-        force = float(0.0)
-        push = float(0.0)
-        for e in range(rows.dof_adr[i], rows.dof_adr[i] + rows.dof_num[i]):
-            entry = rows.dof_entry[e]
-            if rows.kind[worldid, entry[0]] > 0:
-                force += rows.val[worldid, entry[1]] * rows.df[worldid, entry[0]]
-                if is_last:
-                    push += rows.val[worldid, entry[1]] * rows.dp[worldid, entry[0]]
-        work.row_force[worldid, i] = force
-        work.row_push[worldid, i] = push
-
-
-@wp.func
-def move_dofs(
-    tree: Tree,
-    work: Work,
-    dt: float,
-    is_last: bool,
-    color: int,
-    worldid: int,
-    lane: int,
-    nlane: int,
-):
-    """Dofs of jointed trees, by what acts on the bodies of their tree, and by their rows with the first colour."""
-    for k in range(lane, tree.njointed_dof, nlane):
-        i = tree.jointed_dof[k]
-        t = tree.dof_treeid[i]
-        dofadr = tree.tree_dofadr[t]
-        v = float(0.0)
-        x = float(0.0)
-        for j in range(work.nactive[worldid]):
-            b = work.active[worldid, j]
-            if tree.body_treeid[b] == t:
-                response = work.response[worldid, tree.body_response[b] + i - dofadr]
-                v += wp.dot(response, work.total[worldid, b])
-                if is_last:
-                    x += wp.dot(response, work.total_push[worldid, b])
-        if color <= 0:
-            row = tree.tree_inverse[t] + (i - dofadr) * tree.tree_dofnum[t]
-            for j in range(tree.tree_dofnum[t]):
-                v += work.inverse[worldid, row + j] * work.row_force[worldid, dofadr + j]
-                if is_last:
-                    x += work.inverse[worldid, row + j] * work.row_push[worldid, dofadr + j]
-        work.v[worldid, i] = work.v[worldid, i] + dt * v
-        if is_last:
-            work.x[worldid, i] = work.x[worldid, i] + x
-
-
-@wp.func
 def drift(tree: Tree, work: Work, h: float, worldid: int, lane: int, nlane: int):
     """All that moves goes on for a substep."""
-    for t in range(lane, tree.ntree, nlane):
-        b = tree.tree_lone[t]
-        if b >= 0:
-            work.Px[worldid, b] = work.Px[worldid, b] + h * work.P[worldid, b]
-            work.X[worldid, b] = work.X[worldid, b] + h * work.V[worldid, b]
+    for k in range(lane, 3 * (tree.ntree + work.nactive[worldid]), nlane):
+        at = moving_record(tree, work, worldid, k / 3)
+        if at >= 0:
+            row = at + k % 3
+            store(work.motion, row + 3, load(work.motion, row + 3) + h * load(work.motion, row))
     for k in range(lane, tree.njointed_dof, nlane):
         i = tree.jointed_dof[k]
         work.x[worldid, i] = work.x[worldid, i] + h * work.v[worldid, i]

@@ -1,0 +1,199 @@
+"""Records of four numbers: what a pair or a body needs lies together, and a GPU reads 16 bytes at a time.
+
+Threads that each read a record of their own cost a GPU one access a thread and load, however little a load brings; a
+`wp.vec4` of Warp's takes four. A body's record is six rows: velocity and impulse (V, P), then displacement and what
+displaced it (X, Px). A symmetric matrix of six is 21 numbers by rows; the three left in the last row are a position.
+"""
+
+import warp as wp
+
+wp.set_module_options({"enable_backward": False})
+
+ROWS = wp.constant(6)
+"""Rows of a record of a body or a matrix."""
+TOUCH = wp.constant(3)
+"""Rows of a contact's geometry: normal and distance, first tangent and friction, arm and approach."""
+PULL = wp.constant(5)
+"""Rows of what three forces of a contact change: three vectors of six, and two forces per velocity."""
+FORCE = wp.constant(2)
+"""Rows of a contact's force: normal and tangents, spin and rolling."""
+
+
+@wp.func_native("""
+#if defined(__CUDA_ARCH__)
+const float4 v = *reinterpret_cast<const float4*>(records.data + i);
+return wp::vec_t<4, wp::float32>(v.x, v.y, v.z, v.w);
+#else
+return records.data[i];
+#endif
+""")
+def load(records: wp.array[wp.vec4], i: int) -> wp.vec4:
+    """Row i of contiguous records."""
+    ...
+
+
+@wp.func_native("""
+#if defined(__CUDA_ARCH__)
+const int4 v = *reinterpret_cast<const int4*>(plan.data + i);
+return wp::vec_t<4, wp::int32>(v.x, v.y, v.z, v.w);
+#else
+return plan.data[i];
+#endif
+""")
+def load_plan(plan: wp.array[wp.vec4i], i: int) -> wp.vec4i:
+    """Entry i of a plan."""
+    ...
+
+
+@wp.func_native("""
+#if defined(__CUDA_ARCH__)
+*reinterpret_cast<float4*>(records.data + i) = make_float4(row[0], row[1], row[2], row[3]);
+#else
+records.data[i] = row;
+#endif
+""")
+def store(records: wp.array[wp.vec4], i: int, row: wp.vec4):
+    """Set row i of contiguous records."""
+    ...
+
+
+@wp.func(inline=True)
+def set_number(records: wp.array[wp.vec4], i: int, c: int, value: float):
+    """Set one number of row i."""
+    records[i][c] = value
+
+
+@wp.func(inline=True)
+def xyz(row: wp.vec4) -> wp.vec3:
+    return wp.vec3(row[0], row[1], row[2])
+
+
+@wp.func(inline=True)
+def load_two(records: wp.array[wp.vec4], i: int) -> tuple[wp.spatial_vector, wp.spatial_vector]:
+    """Two vectors of six in three rows from i."""
+    a = load(records, i)
+    b = load(records, i + 1)
+    c = load(records, i + 2)
+    return wp.spatial_vector(a[0], a[1], a[2], a[3], b[0], b[1]), wp.spatial_vector(b[2], b[3], c[0], c[1], c[2], c[3])
+
+
+@wp.func(inline=True)
+def store_two(records: wp.array[wp.vec4], i: int, u: wp.spatial_vector, v: wp.spatial_vector):
+    """Set two vectors of six in three rows from i."""
+    store(records, i, wp.vec4(u[0], u[1], u[2], u[3]))
+    store(records, i + 1, wp.vec4(u[4], u[5], v[0], v[1]))
+    store(records, i + 2, wp.vec4(v[2], v[3], v[4], v[5]))
+
+
+@wp.func(inline=True)
+def store_matrix(records: wp.array[wp.vec4], i: int, m: wp.spatial_matrix, position: wp.vec3):
+    """Set the lower half of a matrix, and a position, in six rows from i."""
+    store(records, i, wp.vec4(m[0, 0], m[1, 0], m[1, 1], m[2, 0]))
+    store(records, i + 1, wp.vec4(m[2, 1], m[2, 2], m[3, 0], m[3, 1]))
+    store(records, i + 2, wp.vec4(m[3, 2], m[3, 3], m[4, 0], m[4, 1]))
+    store(records, i + 3, wp.vec4(m[4, 2], m[4, 3], m[4, 4], m[5, 0]))
+    store(records, i + 4, wp.vec4(m[5, 1], m[5, 2], m[5, 3], m[5, 4]))
+    store(records, i + 5, wp.vec4(m[5, 5], position[0], position[1], position[2]))
+
+
+@wp.func(inline=True)
+def load_position(records: wp.array[wp.vec4], i: int) -> wp.vec3:
+    """The position beside a matrix."""
+    row = load(records, i + 5)
+    return wp.vec3(row[1], row[2], row[3])
+
+
+@wp.func(inline=True)
+def symmetric_times(records: wp.array[wp.vec4], i: int, v: wp.spatial_vector) -> wp.spatial_vector:
+    """Product of the symmetric matrix whose lower half is in six rows from i, and a vector."""
+    a = load(records, i)
+    b = load(records, i + 1)
+    c = load(records, i + 2)
+    d = load(records, i + 3)
+    e = load(records, i + 4)
+    f = load(records, i + 5)
+    return wp.spatial_vector(
+        a[0] * v[0] + a[1] * v[1] + a[3] * v[2] + b[2] * v[3] + c[2] * v[4] + d[3] * v[5],
+        a[1] * v[0] + a[2] * v[1] + b[0] * v[2] + b[3] * v[3] + c[3] * v[4] + e[0] * v[5],
+        a[3] * v[0] + b[0] * v[1] + b[1] * v[2] + c[0] * v[3] + d[0] * v[4] + e[1] * v[5],
+        b[2] * v[0] + b[3] * v[1] + c[0] * v[2] + c[1] * v[3] + d[1] * v[4] + e[2] * v[5],
+        c[2] * v[0] + c[3] * v[1] + d[0] * v[2] + d[1] * v[3] + d[2] * v[4] + e[3] * v[5],
+        d[3] * v[0] + e[0] * v[1] + e[1] * v[2] + e[2] * v[3] + e[3] * v[4] + f[0] * v[5],
+    )
+
+
+@wp.func(inline=True)
+def load_blocks(records: wp.array[wp.vec4], i: int) -> tuple[wp.mat33, wp.mat33, wp.mat33]:
+    """The symmetric matrix in six rows from i by blocks of three: upper left, upper right, lower right."""
+    a = load(records, i)
+    b = load(records, i + 1)
+    c = load(records, i + 2)
+    d = load(records, i + 3)
+    e = load(records, i + 4)
+    f = load(records, i + 5)
+    return (
+        wp.mat33(a[0], a[1], a[3], a[1], a[2], b[0], a[3], b[0], b[1]),
+        wp.mat33(b[2], c[2], d[3], b[3], c[3], e[0], c[0], d[0], e[1]),
+        wp.mat33(c[1], d[1], e[2], d[1], d[2], e[3], e[2], e[3], f[0]),
+    )
+
+
+@wp.func(inline=True)
+def load_force(f: wp.array[wp.vec4], i: int) -> wp.spatial_vector:
+    """Normal, tangents, spin and rolling of contact i."""
+    a = load(f, i * FORCE)
+    b = load(f, i * FORCE + 1)
+    return wp.spatial_vector(a[0], a[1], a[2], b[0], b[1], b[2])
+
+
+@wp.func(inline=True)
+def store_force(f: wp.array[wp.vec4], i: int, value: wp.spatial_vector):
+    """Set normal, tangents, spin and rolling of contact i."""
+    store(f, i * FORCE, wp.vec4(value[0], value[1], value[2], 0.0))
+    store(f, i * FORCE + 1, wp.vec4(value[3], value[4], value[5], 0.0))
+
+
+@wp.func(inline=True)
+def turned(f: wp.spatial_vector, hand: float) -> wp.spatial_vector:
+    """A contact's force in the frame of MuJoCo's contact, or back; the records have right-handed frames."""
+    return wp.spatial_vector(f[0], f[1], hand * f[2], f[3], f[4], hand * f[5])
+
+
+@wp.func(inline=True)
+def load_frame(touch: wp.array[wp.vec4], i: int) -> wp.mat33:
+    """Normal and tangents of contact i."""
+    normal = xyz(load(touch, i * TOUCH))
+    tangent = xyz(load(touch, i * TOUCH + 1))
+    return wp.matrix_from_rows(normal, tangent, wp.cross(normal, tangent))
+
+
+@wp.func(inline=True)
+def store_pull(
+    pull: wp.array[wp.vec4], i: int, z0: wp.spatial_vector, z1: wp.spatial_vector, z2: wp.spatial_vector, gain: wp.vec2
+):
+    """Set what three forces of contact i change, and the force per velocity of the first and of the others."""
+    at = i * PULL
+    store(pull, at, wp.vec4(z0[0], z0[1], z0[2], z0[3]))
+    store(pull, at + 1, wp.vec4(z0[4], z0[5], z1[0], z1[1]))
+    store(pull, at + 2, wp.vec4(z1[2], z1[3], z1[4], z1[5]))
+    store(pull, at + 3, wp.vec4(z2[0], z2[1], z2[2], z2[3]))
+    store(pull, at + 4, wp.vec4(z2[4], z2[5], gain[0], gain[1]))
+
+
+@wp.func(inline=True)
+def load_pull(
+    pull: wp.array[wp.vec4], i: int
+) -> tuple[wp.spatial_vector, wp.spatial_vector, wp.spatial_vector, wp.vec2]:
+    """What three forces of contact i change, and the force per velocity of the first and of the others."""
+    at = i * PULL
+    a = load(pull, at)
+    b = load(pull, at + 1)
+    c = load(pull, at + 2)
+    d = load(pull, at + 3)
+    e = load(pull, at + 4)
+    return (
+        wp.spatial_vector(a[0], a[1], a[2], a[3], b[0], b[1]),
+        wp.spatial_vector(b[2], b[3], c[0], c[1], c[2], c[3]),
+        wp.spatial_vector(d[0], d[1], d[2], d[3], e[0], e[1]),
+        wp.vec2(e[2], e[3]),
+    )
