@@ -6,13 +6,16 @@ import warp as wp
 
 from stickslip.physics.conesweep.layout import FIXED, LONE, Bodies, Contacts, Links, Tree, Work
 from stickslip.physics.conesweep.pack import (
+    PULL,
     ROWS,
     TOUCH,
+    TURN,
     load,
     load_blocks,
     load_frame,
     load_position,
     store,
+    store_grip,
     store_matrix,
     store_pull,
     xyz,
@@ -394,14 +397,17 @@ def weigh_pairs(tree: Tree, contacts: Contacts, bodies: Bodies, work: Work, worl
             tangent = 0.5 * (w1 + w2)
             tangent += wp.sqrt(0.25 * (w1 - w2) * (w1 - w2) + across * across)
             gain = wp.vec2(inverse_of(w0, timestep), inverse_of(groups * tangent, timestep))
-            store_pull(work.pull, i, z0, z1, z2, gain)
-            if dim > 3:
+            store_pull(work.pull, i * PULL, z0, z1, z2, gain)
+            if load(work.touch, i * TOUCH + 1)[3] < 0.0:
+                con = work.con[i]
                 z0, w3 = pull_of(L, apart, is_one_tree, wp.spatial_vector(frame[0], wp.vec3()))
                 z1, w4 = pull_of(L, apart, is_one_tree, wp.spatial_vector(frame[1], wp.vec3()))
                 z2, w5 = pull_of(L, apart, is_one_tree, wp.spatial_vector(frame[2], wp.vec3()))
-                roll = groups * (w4 + w5)
-                gain = wp.vec2(inverse_of(groups * w3, timestep), inverse_of(roll, timestep))
-                store_pull(work.turn, i, z0, z1, z2, gain)
+                gain = wp.vec2(inverse_of(groups * w3, timestep), inverse_of(groups * (w4 + w5), timestep))
+                store_pull(work.turn, i * TURN, z0, z1, z2, gain)
+                surface = contacts.surfacevel[con]
+                surface = wp.vec3(surface[0], work.hand[i] * surface[1], surface[2])
+                store_grip(work.turn, i, contacts.friction[con], surface, dim)
 
 
 @wp.func

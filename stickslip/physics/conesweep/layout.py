@@ -160,8 +160,8 @@ class Memory:
 class Work:
     """Scratch of one step. Contacts of a world are `adr[w] + [0, num[w])`, its pairs `adr[w] + [0, npair[w])`.
 
-    Records (see `pack`) of body b in world w start at `(w nbody + b) ROWS`, those of contact i at `i TOUCH`,
-    `i FORCE` and `i PULL`.
+    Records (see `pack`) of body b in world w start at `(w nbody + b) ROWS`, those of contact i at `i TOUCH`, `i FORCE`,
+    `i PULL` and `i TURN`.
     """
 
     # worlds (nworld,)

@@ -26,7 +26,7 @@ from stickslip.physics.conesweep.layout import (
     Tree,
     Work,
 )
-from stickslip.physics.conesweep.pack import FORCE, PULL, ROWS, TOUCH
+from stickslip.physics.conesweep.pack import FORCE, PULL, ROWS, TOUCH, TURN
 from stickslip.physics.conesweep.rows import (
     BALL_LIMIT,
     JOINT_COUPLING,
@@ -215,7 +215,7 @@ def make_scratch(mjm: mujoco.MjModel, d: mjw.Data) -> Scratch:
         "touch": (ncontact * int(TOUCH),),
         "f f_mark": (ncontact * int(FORCE),),
         "pull": (ncontact * int(PULL),),
-        "turn": (ncontact * int(PULL) if _is_rough(mjm) else 0,),
+        "turn": (ncontact * int(TURN) if _is_rough(mjm) else 0,),
         "color_adr": (nworld, int(COLORS) + 1),
         "active": (nworld, len(jointed)),
         "head used total total_push": (nworld, mjm.nbody),

@@ -7,6 +7,8 @@ displaced it (X, Px). A symmetric matrix of six is 21 numbers by rows; the three
 
 import warp as wp
 
+from stickslip.physics.mjwarp_private import vec5
+
 wp.set_module_options({"enable_backward": False})
 
 ROWS = wp.constant(6)
@@ -15,6 +17,8 @@ TOUCH = wp.constant(3)
 """Rows of a contact's geometry: normal and distance, first tangent and friction, arm and approach."""
 PULL = wp.constant(5)
 """Rows of what three forces of a contact change: three vectors of six, and two forces per velocity."""
+TURN = wp.constant(8)
+"""Rows of the same for spin and rolling, with the coefficients of friction, the surface's velocity and the condim."""
 FORCE = wp.constant(2)
 """Rows of a contact's force: normal and tangents, spin and rolling."""
 
@@ -169,10 +173,9 @@ def load_frame(touch: wp.array[wp.vec4], i: int) -> wp.mat33:
 
 @wp.func(inline=True)
 def store_pull(
-    pull: wp.array[wp.vec4], i: int, z0: wp.spatial_vector, z1: wp.spatial_vector, z2: wp.spatial_vector, gain: wp.vec2
+    pull: wp.array[wp.vec4], at: int, z0: wp.spatial_vector, z1: wp.spatial_vector, z2: wp.spatial_vector, gain: wp.vec2
 ):
-    """Set what three forces of contact i change, and the force per velocity of the first and of the others."""
-    at = i * PULL
+    """Set what three forces of a contact change, and the force per velocity of the first and of the others."""
     store(pull, at, wp.vec4(z0[0], z0[1], z0[2], z0[3]))
     store(pull, at + 1, wp.vec4(z0[4], z0[5], z1[0], z1[1]))
     store(pull, at + 2, wp.vec4(z1[2], z1[3], z1[4], z1[5]))
@@ -182,10 +185,9 @@ def store_pull(
 
 @wp.func(inline=True)
 def load_pull(
-    pull: wp.array[wp.vec4], i: int
+    pull: wp.array[wp.vec4], at: int
 ) -> tuple[wp.spatial_vector, wp.spatial_vector, wp.spatial_vector, wp.vec2]:
-    """What three forces of contact i change, and the force per velocity of the first and of the others."""
-    at = i * PULL
+    """What three forces of a contact change, and the force per velocity of the first and of the others."""
     a = load(pull, at)
     b = load(pull, at + 1)
     c = load(pull, at + 2)
@@ -197,3 +199,21 @@ def load_pull(
         wp.spatial_vector(d[0], d[1], d[2], d[3], e[0], e[1]),
         wp.vec2(e[2], e[3]),
     )
+
+
+@wp.func(inline=True)
+def store_grip(turn: wp.array[wp.vec4], i: int, mu: vec5, surface: wp.vec3, dim: int):
+    """Set the coefficients of contact i, the velocity of its surface and its condim."""
+    at = i * TURN + PULL
+    store(turn, at, wp.vec4(mu[0], mu[1], mu[2], mu[3]))
+    store(turn, at + 1, wp.vec4(mu[4], surface[0], surface[1], surface[2]))
+    store(turn, at + 2, wp.vec4(float(dim), 0.0, 0.0, 0.0))
+
+
+@wp.func(inline=True)
+def load_grip(turn: wp.array[wp.vec4], i: int) -> tuple[vec5, wp.vec3, int]:
+    """The coefficients of contact i, the velocity of its surface and its condim."""
+    a = load(turn, i * TURN + PULL)
+    b = load(turn, i * TURN + PULL + 1)
+    c = load(turn, i * TURN + PULL + 2)
+    return vec5(a[0], a[1], a[2], a[3], b[0]), wp.vec3(b[1], b[2], b[3]), int(c[0])

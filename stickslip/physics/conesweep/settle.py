@@ -8,12 +8,14 @@ unroll, so that nothing of a contact leaves them between passes. Most pairs have
 import warp as wp
 
 from stickslip.physics.conesweep.cone import project
-from stickslip.physics.conesweep.layout import Contacts, Settings, Work
 from stickslip.physics.conesweep.pack import (
+    PULL,
     TOUCH,
+    TURN,
     load,
     load_force,
     load_frame,
+    load_grip,
     load_pull,
     store,
     store_force,
@@ -39,6 +41,7 @@ struct alignas(16) Four { float x, y, z, w; };
 Four* const contact = reinterpret_cast<Four*>(touch.data) + 3 * first;
 const Four* const moved = reinterpret_cast<const Four*>(pull.data) + 5 * first;
 Four* const force = reinterpret_cast<Four*>(f.data) + 2 * first;
+const float per_h = 1.0f / h;
 float z[4][18], speed[4][3], now[4][3], gain[4][2], friction[4], target[4], distance[4];
 #pragma unroll
 for (int k = 0; k < 4; ++k) {
@@ -54,7 +57,7 @@ for (int k = 0; k < 4; ++k) {
     const float phi = n.w + n.x * (X[3] + X[1] * a.z - X[2] * a.y) + n.y * (X[4] + X[2] * a.x - X[0] * a.z)
         + n.z * (X[5] + X[0] * a.y - X[1] * a.x);
     distance[k] = phi;
-    target[k] = wp::min(-phi / h, 0.0f);  // it may not close faster than the gap allows
+    target[k] = wp::min(-phi * per_h, 0.0f);  // it may not close faster than the gap allows
     if (a.w != 0.0f && (a.w < 0.0f || phi <= h * a.w)) {
         target[k] = restitution * wp::abs(a.w);
         contact[3 * k + 2].w = -wp::abs(a.w);  // it bounces for the rest of the step
@@ -85,7 +88,11 @@ const auto resolve = [&](int k) {
         float f2 = now[k][2] - (speed[k][2] + along(z[k] + 12, c)) * gain[k][1];
         const float size = f1 * f1 + f2 * f2, limit = friction[k] * normal;
         if (size > limit * limit) {
+#if defined(__CUDA_ARCH__)
+            const float scale = limit * rsqrtf(size);
+#else
             const float scale = limit / wp::sqrt(size);
+#endif
             f1 *= scale;
             f2 *= scale;
         }
@@ -187,11 +194,12 @@ def settle_few(
     ...
 
 
-@wp.func
+@wp.func(inline=False)
 def settle_many(
-    contacts: Contacts,
-    settings: Settings,
-    work: Work,
+    touch: wp.array[wp.vec4],
+    pull: wp.array[wp.vec4],
+    turn: wp.array[wp.vec4],
+    f: wp.array[wp.vec4],
     first: int,
     count: int,
     U: wp.spatial_vector,
@@ -199,51 +207,59 @@ def settle_many(
     dt: float,
     h: float,
     share: float,
+    slop: float,
+    restitution: float,
+    passes: int,
     is_last: bool,
 ) -> vec12:
-    """Resolve any number of contacts of any kind; see `settle_few`."""
+    """Resolve any number of contacts of any kind; see `settle_few`.
+
+    It stays a function of its own: within the sweep it would take the registers that `settle_few` needs.
+    """
     wrench = wp.spatial_vector()
     push = wp.spatial_vector()
     change = wp.spatial_vector()  # of velocity
-    for run in range(settings.passes):
+    for run in range(passes):
         for order in range(count):
             i = first + order
             if run % 2 == 1:
                 i = first + count - 1 - order
-            frame = load_frame(work.touch, i)
-            a = load(work.touch, i * TOUCH + 2)
+            frame = load_frame(touch, i)
+            a = load(touch, i * TOUCH + 2)
             arm = xyz(a)
-            mu = load(work.touch, i * TOUCH + 1)[3]
-            z0, z1, z2, gain = load_pull(work.pull, i)
-            old = load_force(work.f, i)
+            mu = load(touch, i * TOUCH + 1)[3]
+            z0, z1, z2, gain = load_pull(pull, i * PULL)
+            old = load_force(f, i)
             new = old
             u = frame @ (wp.spatial_bottom(U) + wp.cross(wp.spatial_top(U), arm))
             # normal: may not close faster than the gap allows
-            phi = distance_of(work.touch, i, X)
+            phi = distance_of(touch, i, X)
             target = wp.min(-phi / h, 0.0)
             approach = a[3]
             if approach != 0.0 and (approach < 0.0 or phi <= h * approach):
-                target = settings.restitution * wp.abs(approach)
-                store(work.touch, i * TOUCH + 2, wp.vec4(arm[0], arm[1], arm[2], -wp.abs(approach)))
+                target = restitution * wp.abs(approach)
+                store(touch, i * TOUCH + 2, wp.vec4(arm[0], arm[1], arm[2], -wp.abs(approach)))
             new[0] = wp.max(0.0, old[0] - (u[0] + wp.dot(z0, change) - target) * gain[0])
             change += (dt * (new[0] - old[0])) * z0
             # friction: against the slip, within the cone
-            if mu != 0.0:
-                con = work.con[i]
-                dim = contacts.dim[con]
-                gains = wp.vec3(gain[1], 0.0, 0.0)
-                spin = wp.vec3()
-                z3 = wp.spatial_vector()
-                z4 = wp.spatial_vector()
-                z5 = wp.spatial_vector()
-                if dim > 3:
-                    spin = frame @ wp.spatial_top(U)
-                    z3, z4, z5, gain = load_pull(work.turn, i)
-                    gains = wp.vec3(gains[0], gain[0], gain[1])
-                surface = contacts.surfacevel[con]
+            if mu > 0.0:
+                new[1] = old[1] - (u[1] + wp.dot(z1, change)) * gain[1]
+                new[2] = old[2] - (u[2] + wp.dot(z2, change)) * gain[1]
+                size = new[1] * new[1] + new[2] * new[2]
+                limit = mu * new[0]
+                if size > limit * limit:
+                    scale = limit / wp.sqrt(size)
+                    new[1] = new[1] * scale
+                    new[2] = new[2] * scale
+                change += (dt * (new[1] - old[1])) * z1 + (dt * (new[2] - old[2])) * z2
+            elif mu < 0.0:
+                z3, z4, z5, others = load_pull(turn, i * TURN)
+                coefficients, surface, dim = load_grip(turn, i)
+                gains = wp.vec3(gain[1], others[0], others[1])
+                spin = frame @ wp.spatial_top(U)
                 slip = vec5(
                     u[1] + wp.dot(z1, change) + surface[0],
-                    u[2] + wp.dot(z2, change) + work.hand[i] * surface[1],
+                    u[2] + wp.dot(z2, change) + surface[1],
                     spin[0] + wp.dot(z3, change) + surface[2],
                     spin[1] + wp.dot(z4, change),
                     spin[2] + wp.dot(z5, change),
@@ -252,22 +268,22 @@ def settle_many(
                 for j in range(5):
                     if j < dim - 1:
                         friction[j] = old[j + 1] - slip[j] * gains[wp.max(0, wp.min(j - 1, 2))]
-                friction = project(friction, new[0], dim, contacts.friction[con], gains)
+                friction = project(friction, new[0], dim, coefficients, gains)
                 for j in range(5):
                     new[j + 1] = friction[j]
                 change += (dt * (new[1] - old[1])) * z1 + (dt * (new[2] - old[2])) * z2
                 change += (dt * (new[3] - old[3])) * z3 + (dt * (new[4] - old[4])) * z4 + (dt * (new[5] - old[5])) * z5
-            store_force(work.f, i, new)
+            store_force(f, i, new)
             wrench += contact_wrench(frame, arm, new - old)
     if is_last:
         # depth is taken out by a displacement of its own, which leaves no velocity behind
         moved = wp.spatial_vector()
         for i in range(first, first + count):
-            normal = xyz(load(work.touch, i * TOUCH))
-            arm = xyz(load(work.touch, i * TOUCH + 2))
-            z0, _z1, _z2, gain = load_pull(work.pull, i)
+            normal = xyz(load(touch, i * TOUCH))
+            arm = xyz(load(touch, i * TOUCH + 2))
+            z0, _z1, _z2, gain = load_pull(pull, i * PULL)
             speed = wp.dot(normal, wp.spatial_bottom(U) + wp.cross(wp.spatial_top(U), arm)) + wp.dot(z0, change)
-            depth = -(distance_of(work.touch, i, X) + h * speed + settings.slop)
+            depth = -(distance_of(touch, i, X) + h * speed + slop)
             more = 1.0 + GROWTH * wp.max(depth, 0.0) / (wp.max(depth, 0.0) + DEEP)
             wanted = wp.min(share * depth * more, PUSH_OUT * h) - wp.dot(z0, moved)
             if depth > 0.0 and wanted > 0.0:

@@ -144,7 +144,6 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
     def _sweep(
         nlane: int,
         tree: Tree,
-        contacts: Contacts,
         bodies: Bodies,
         settings: Settings,
         work: Work,
@@ -184,7 +183,6 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
                 if n >= 0:
                     resolve_pairs(
                         tree,
-                        contacts,
                         settings,
                         work,
                         links,
@@ -393,9 +391,7 @@ def solve(m: Model, d: mjw.Data, s: Scratch, qacc_free: wp.array, H: wp.array) -
         )
     inputs = [s.wide, tree, contacts, bodies, settings, s.memory, matrix, *held, joints, welds]
     wp.launch(_prepare_kernel(m.sweep.traits), inputs=inputs, **_threads(d, s.wide))
-    wp.launch(
-        _sweep_kernel(m.sweep.traits), inputs=[s.nlane, tree, contacts, bodies, settings, *held], **_threads(d, s.nlane)
-    )
+    wp.launch(_sweep_kernel(m.sweep.traits), inputs=[s.nlane, tree, bodies, settings, *held], **_threads(d, s.nlane))
     inputs = [s.wide, tree, contacts, bodies, *held, joints, welds, _result(m, d, s), rows_of(d)]
     wp.launch(_finish, inputs=inputs, **_threads(d, s.wide))
 

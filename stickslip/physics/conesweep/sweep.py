@@ -10,7 +10,6 @@ from stickslip.physics.conesweep.layout import (
     FIXED,
     LONE,
     Bodies,
-    Contacts,
     Links,
     RowSet,
     Settings,
@@ -103,7 +102,6 @@ def resolver(traits: Traits) -> wp.Function:
     @wp.func
     def resolve_pairs(
         tree: Tree,
-        contacts: Contacts,
         settings: Settings,
         work: Work,
         links: Links,
@@ -185,7 +183,23 @@ def resolver(traits: Traits) -> wp.Function:
                         is_last,
                     )
                 else:
-                    both = settle_many(contacts, settings, work, first, count, U, X, dt, h, share, is_last)
+                    both = settle_many(
+                        work.touch,
+                        work.pull,
+                        work.turn,
+                        work.f,
+                        first,
+                        count,
+                        U,
+                        X,
+                        dt,
+                        h,
+                        share,
+                        settings.slop,
+                        settings.restitution,
+                        settings.passes,
+                        is_last,
+                    )
                 for j in range(6):
                     wrench[j] = both[j]
                     push[j] = both[6 + j]

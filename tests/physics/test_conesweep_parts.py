@@ -1,0 +1,130 @@
+"""Parts of the cone sweep on their own: the two ways to settle a pair, and the inverse of large trees."""
+
+import mujoco
+import numpy as np
+import pytest
+import warp as wp
+
+import stickslip
+from stickslip.physics.conesweep.layout import FEW, MOST_OF_PAIR
+from stickslip.physics.conesweep.model import scratch_of
+from stickslip.physics.conesweep.pack import FORCE, PULL, TOUCH
+from stickslip.physics.conesweep.settle import DEEP, GROWTH, PUSH_OUT, settle_few, settle_many, vec12
+
+DT, SUBSTEP, SHARE, SLOP, RESTITUTION = 0.002, 0.0005, 0.05, 5e-5, 0.5
+
+
+@wp.kernel
+def _settle(
+    is_few: bool,
+    count: int,
+    passes: int,
+    touch: wp.array[wp.vec4],
+    pull: wp.array[wp.vec4],
+    turn: wp.array[wp.vec4],
+    f: wp.array[wp.vec4],
+    U: wp.array[wp.spatial_vector],
+    X: wp.array[wp.spatial_vector],
+    out: wp.array[vec12],
+):
+    if is_few:
+        out[0] = settle_few(
+            touch,
+            pull,
+            f,
+            0,
+            count,
+            U[0],
+            X[0],
+            DT,
+            SUBSTEP,
+            SHARE,
+            SLOP,
+            RESTITUTION,
+            GROWTH,
+            DEEP,
+            PUSH_OUT,
+            passes,
+            True,
+        )
+    else:
+        out[0] = settle_many(
+            touch, pull, turn, f, 0, count, U[0], X[0], DT, SUBSTEP, SHARE, SLOP, RESTITUTION, passes, True
+        )
+
+
+def _contacts(random: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Records of random contacts whose directions change what a symmetric matrix says they change."""
+    root = np.tril(random.normal(size=(6, 6))) + 2.0 * np.eye(6)
+    touch, pull, f = (np.zeros((count, int(rows), 4)) for rows in (TOUCH, PULL, FORCE))
+    for i in range(count):
+        frame = np.linalg.qr(random.normal(size=(3, 3)))[0]
+        frame[2] = np.cross(frame[0], frame[1])
+        arm = 0.1 * random.normal(size=3)
+        z = [root.T @ np.concatenate([np.cross(arm, d), d]) for d in frame]
+        across = np.linalg.eigvalsh([[z[1] @ z[1], z[1] @ z[2]], [z[1] @ z[2], z[2] @ z[2]]])[-1]
+        touch[i, :, :3] = frame[0], frame[1], arm
+        touch[i, :, 3] = random.choice([-2e-4, -1e-3, 1e-5, 1e-3]), random.choice([0.0, 0.7]), random.choice([0.0, 0.3])
+        pull[i] = np.concatenate([*z, [1 / (DT * z[0] @ z[0]), 1 / (DT * across)]]).reshape(-1, 4)
+        f[i, 0, :3] = 2.0, 0.3, -0.4
+    return touch, pull, f
+
+
+@pytest.mark.parametrize("count", range(1, int(FEW) + 1))
+@pytest.mark.parametrize("passes", [1, 4, 5])
+def test_contacts_in_registers_and_in_memory_settle_alike(device, count, passes):
+    random = np.random.default_rng(10 * count + passes)
+    touch, pull, f = _contacts(random, count)
+    U, X = 0.2 * random.normal(size=(1, 6)), 1e-4 * random.normal(size=(1, 6))
+    results = []
+    with wp.ScopedDevice(device):
+        for is_few in (True, False):
+            records = [wp.array(a.reshape(-1, 4), dtype=wp.vec4) for a in (touch, pull, np.zeros((0, 4)), f)]
+            twists = [wp.array(a, dtype=wp.spatial_vector) for a in (U, X)]
+            out = wp.zeros(1, dtype=vec12)
+            wp.launch(_settle, dim=1, inputs=[is_few, count, passes, *records, *twists, out])
+            results.append((out.numpy()[0], records[3].numpy(), records[0].numpy()))
+    (out, force, touched), (other_out, other_force, other_touched) = results
+    assert np.abs(force - f.reshape(-1, 4)).max() > 0.01  # something was settled
+    np.testing.assert_allclose(force, other_force, rtol=2e-4, atol=2e-4)
+    np.testing.assert_allclose(out, other_out, rtol=2e-4, atol=2e-4)
+    np.testing.assert_allclose(touched, other_touched, atol=1e-6)
+    rubs = touch[:, 1, 3] > 0
+    tangential, normal = np.hypot(force[::2, 1], force[::2, 2])[rubs], force[::2, 0][rubs]
+    assert (tangential <= touch[rubs, 1, 3] * normal * (1 + 1e-5)).all()
+
+
+@pytest.mark.parametrize("links", [12, 40, 110])
+def test_large_trees_are_inverted(device, links):
+    chain = "".join(
+        f'<body pos="0.05 0 0"><joint axis="0 {i % 2} {1 - i % 2}" armature="0.01"/>'
+        f'<geom type="capsule" fromto="0 0 0 0.05 0 0" size="0.01" contype="0" conaffinity="0"/>'
+        for i in range(links)
+    )
+    xml = f'<mujoco><option timestep="0.002"/><worldbody>{chain}{"</body>" * links}</worldbody></mujoco>'
+    sim = stickslip.Simulation(xml, stickslip.ConeSweep(), nworld=2, device=device)
+    angles = np.random.default_rng(0).uniform(-1, 1, (2, links))
+    sim.qpos = angles
+    sim.step()
+    found = scratch_of(sim.d).work.inverse.numpy().reshape(2, links, links)
+    for world in range(2):
+        data = mujoco.MjData(sim.mjm)
+        data.qpos[:] = angles[world]
+        mujoco.mj_forward(sim.mjm, data)
+        mass = np.zeros((links, links))
+        mujoco.mj_fullM(sim.mjm, data, mass)
+        np.testing.assert_allclose(found[world] @ mass, np.eye(links), atol=2e-3)
+
+
+def test_two_bodies_with_many_contacts_are_several_pairs(device):
+    feet = "".join(f'<geom type="sphere" size="0.02" pos="{0.1 * x} {0.1 * y} 0"/>' for x in range(5) for y in range(4))
+    xml = f"""<mujoco><worldbody><geom type="plane" size="0 0 1"/>
+      <body pos="0 0 0.0201"><freejoint/>{feet}</body></worldbody></mujoco>"""
+    sim = stickslip.Simulation(xml, stickslip.ConeSweep(), device=device)
+    sim.step(500)
+    work = scratch_of(sim.d).work
+    pairs = int(work.npair.numpy()[0])
+    counts = work.ncon.numpy()[int(work.adr.numpy()[0]) :][:pairs]
+    assert counts.sum() == 20 and counts.max() == int(MOST_OF_PAIR) and pairs == 3
+    assert np.abs(sim.qvel.numpy()).max() < 1e-5
+    np.testing.assert_allclose(sim.qpos.numpy()[0, 2], 0.02, atol=1e-4)
