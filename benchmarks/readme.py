@@ -6,6 +6,9 @@ A test fails when one of them is stale.
 import pathlib
 import re
 from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 
 from stickslip.bench import EXPERIMENTS, contenders, report, style, summary
 from stickslip.bench.result import Result, load
@@ -27,6 +30,14 @@ ACCURACY = (
     ("slide", "height a sliding cube hops"),
 )
 """Experiment and title of the scores shown."""
+COST = "step of a small pile [ms]"
+TRADES = {
+    COST: ("speed", "scaling, 1 world", "ms_per_step"),
+    "error of a slide [mm]": ("stick", "slide, dt 2 ms", "error_mm"),
+    "lost by a tower of 10 [mm]": ("stack", "10 cubes, dt 2 ms", "height_lost_mm"),
+    "lost under 100 kg [mm]": ("stack", "100 kg on two of 1 kg, dt 2 ms", "height_lost_mm"),
+}
+"""What the trade-off of the cone sweep is told by: experiment, case and figure."""
 
 
 def accuracy() -> str:
@@ -74,6 +85,41 @@ def ablation() -> str:
     return "\n".join(["| | " + " | ".join(result.cases) + " |", "|" + " --- |" * (1 + len(result.cases)), *lines])
 
 
+def tradeoff() -> str:
+    """Accuracy at 2 ms against the time of a step, for the two MuJoCo and for the cone sweep by its substeps."""
+    lines = []
+    for label, figures in _tradeoff().items():
+        cells = ["fell" if np.isnan(value) else f"{value:.2g}" for value in figures.values()]
+        lines.append(f"| `{label}` | " + " | ".join(cells) + " |")
+    return "\n".join(["| | " + " | ".join(TRADES) + " |", "|" + " --- |" * (1 + len(TRADES)), *lines])
+
+
+def draw_tradeoff() -> Any:
+    """The same as a picture."""
+    points = _tradeoff()
+    fig, axes = style.figure("cone sweep: what accuracy costs, by substeps of 2 ms", 1, len(TRADES) - 1, height=3.8)
+    for ax, what in zip(axes[0], list(TRADES)[1:], strict=True):
+        sweeps = {label: f for label, f in points.items() if label.startswith("cone-sweep") and not np.isnan(f[what])}
+        ax.plot(
+            [f[COST] for f in sweeps.values()], [f[what] for f in sweeps.values()], color=style.COLOURS["cone-sweep"]
+        )
+        for label, figures in points.items():
+            name = label.partition("=")[2] or label
+            ax.plot(figures[COST], figures[what], "o", color=style.COLOURS[label.partition(":")[0]])
+            ax.annotate(name, (figures[COST], figures[what]), fontsize=8, xytext=(4, 4), textcoords="offset points")
+        ax.set(xscale="log", yscale="log", xlabel=COST, ylabel=what)
+    return fig
+
+
+def _tradeoff() -> dict[str, dict[str, float]]:
+    """What there is to trade, for each contender; NaN where a tower fell."""
+    results = {name: load(ROOT / "benchmarks" / "tradeoff" / f"{name}.json") for name in ("speed", "stick", "stack")}
+    return {
+        label: {what: results[name].figure(label, case, figure) for what, (name, case, figure) in TRADES.items()}
+        for label in results["speed"].contenders
+    }
+
+
 def fill(text: str) -> str:
     """The README with its tables as the stored results have them."""
     return _fill(text, {"accuracy: cpu": accuracy(), "speed: h200": speed()})
@@ -81,7 +127,7 @@ def fill(text: str) -> str:
 
 def fill_note(text: str) -> str:
     """The note on the cone sweep, likewise."""
-    return _fill(text, {"ablation: cpu": ablation()})
+    return _fill(text, {"ablation: cpu": ablation(), "trade-off: cpu": tradeoff()})
 
 
 def _fill(text: str, tables: Mapping[str, str]) -> str:
@@ -97,6 +143,7 @@ def main() -> None:
     readme = ROOT / "README.md"
     readme.write_text(fill(readme.read_text()))
     NOTE.write_text(fill_note(NOTE.read_text()))
+    draw_tradeoff().savefig(ROOT / "benchmarks" / "tradeoff" / "tradeoff.png", dpi=110)
     print(report.write(RESULTS, ROOT / "docs" / "results.md", EXPERIMENTS))
 
 

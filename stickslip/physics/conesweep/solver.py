@@ -350,8 +350,8 @@ def _threads(d: mjw.Data, nlane: int) -> dict[str, int]:
 
 
 def _block(size: int) -> int:
-    """Threads that invert a matrix of this size: one a column, in whole warps."""
-    return min(-(-size // int(WARP)) * int(WARP), MAX_LANES)
+    """A size in whole warps: threads that invert a matrix, one a column, and few kernels for many sizes."""
+    return -(-size // int(WARP)) * int(WARP)
 
 
 def write_limit_rows(m: Model, d: mjw.Data, s: Scratch) -> None:
@@ -384,11 +384,10 @@ def solve(m: Model, d: mjw.Data, s: Scratch, qacc_free: wp.array, H: wp.array) -
     matrix = _fill(Matrix(), m, H=H)
     held = [s.work, s.rows, s.links]
     if tree.nlarge:
-        nlane = _block(m.sweep.largest) if d.qpos.device.is_cuda else 1
+        size = _block(m.sweep.largest) if d.qpos.device.is_cuda else 1
+        nlane = min(size, MAX_LANES)
         inputs = [nlane, tree, matrix, s.work]
-        wp.launch(
-            _invert_kernel(m.sweep.largest), d.nworld * tree.nlarge * nlane, inputs=inputs, block_dim=max(nlane, 32)
-        )
+        wp.launch(_invert_kernel(size), d.nworld * tree.nlarge * nlane, inputs=inputs, block_dim=nlane)
     inputs = [s.wide, tree, contacts, bodies, settings, s.memory, matrix, *held, joints, welds]
     wp.launch(_prepare_kernel(m.sweep.traits), inputs=inputs, **_threads(d, s.wide))
     wp.launch(_sweep_kernel(m.sweep.traits), inputs=[s.nlane, tree, bodies, settings, *held], **_threads(d, s.nlane))
