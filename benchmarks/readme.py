@@ -104,10 +104,12 @@ def draw_tradeoff() -> Any:
             [f[COST] for f in sweeps.values()], [f[what] for f in sweeps.values()], color=style.COLOURS["cone-sweep"]
         )
         for label, figures in points.items():
-            name = label.partition("=")[2] or label
+            name = label.partition("=")[2] or ("6, the default" if label == "cone-sweep" else label)
             ax.plot(figures[COST], figures[what], "o", color=style.COLOURS[label.partition(":")[0]])
             ax.annotate(name, (figures[COST], figures[what]), fontsize=8, xytext=(4, 4), textcoords="offset points")
         ax.set(xscale="log", yscale="log", xlabel=COST, ylabel=what)
+        ax.xaxis.set_minor_formatter("")
+        ax.set_xticks((ticks := [0.2, 0.5, 1, 2]), [f"{tick:g}" for tick in ticks])
     return fig
 
 
