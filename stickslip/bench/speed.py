@@ -246,12 +246,23 @@ def _captured(sim: Simulation, parts: Sequence[Any]) -> Any:
 
 
 def array_bytes(data: Any) -> int:
-    """Bytes of all Warp arrays in a dataclass, nested ones included."""
-    total = 0
-    for field in dataclasses.fields(data) if dataclasses.is_dataclass(data) else ():
-        value: Any = getattr(data, field.name, None)
-        total += value.capacity if isinstance(value, wp.array) else array_bytes(value)
-    return total
+    """Bytes of all Warp arrays in a dataclass or a Warp struct and what they hold; what has one address counts once."""
+    blocks: dict[int, int] = {}
+    _collect(data, blocks)
+    return sum(blocks.values())
+
+
+def _collect(data: Any, blocks: dict[int, int]) -> None:
+    """Bytes of arrays by their address."""
+    if isinstance(data, wp.array):
+        if data.capacity:
+            blocks[data.ptr] = max(blocks.get(data.ptr, 0), data.capacity)
+    elif dataclasses.is_dataclass(data):
+        for field in dataclasses.fields(data):
+            _collect(getattr(data, field.name, None), blocks)
+    elif (kind := getattr(data, "_cls", None)) is not None:
+        for name in kind.vars:
+            _collect(getattr(data, name), blocks)
 
 
 def _stage_names(result: Result) -> list[str]:

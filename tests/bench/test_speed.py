@@ -107,6 +107,12 @@ def test_stages_take_the_times_of_the_script_and_contact_is_told_from_what_it_re
     assert result.figure("fake", CASE, "contact_share") == pytest.approx(0.5)
 
 
+@wp.struct
+class Struct:
+    numbers: wp.array[float]
+    count: int
+
+
 def test_bytes_of_nested_arrays():
     @dataclasses.dataclass
     class Inner:
@@ -120,7 +126,11 @@ def test_bytes_of_nested_arrays():
 
     with wp.ScopedDevice("cpu"):
         data = Outer(wp.zeros(10, dtype=wp.vec3), Inner(wp.zeros((2, 3), dtype=float), 7))
+        struct = Struct()
+        struct.numbers, struct.count = wp.zeros(5, dtype=float), 3
     assert array_bytes(data) == 10 * 12 + 6 * 4
+    assert array_bytes(struct) == 5 * 4
+    assert array_bytes(Outer(data.c, Inner(data.c, 7))) == 10 * 12  # once
     assert array_bytes("text") == 0
 
 
