@@ -185,18 +185,21 @@ def test_cone_sweep_resting_height(kind: str, points: int, dim: int, device: str
 
 
 def test_cone_sweep_takes_depth_out(device: str) -> None:
-    """The depth beyond `slop` shrinks by the share `correction` in every step, and leaves no velocity behind."""
-    share, slop = 0.25, 5e-5
+    """The depth beyond `slop` shrinks by a share in each substep, more where it is deep, and leaves no velocity."""
+    share, slop, substeps = 0.25, 5e-5, 6
     sim = ss.Simulation(
         REST.format(dt=0.002, dim=3, kind="sphere"), ss.ConeSweep(slop=slop, correction=share), device=device
     )
     qpos = sim.qpos.numpy().copy()
     qpos[0, 2] = 0.1 - 0.004
     sim.qpos = qpos
-    for n in range(1, 30):
+    depth = 0.004 - slop
+    for _ in range(30):
         sim.step()
-        depth = slop + (0.004 - slop) * (1 - share) ** n
-        np.testing.assert_allclose(sim.state.qpos[0, 2], 0.1 - depth, atol=1e-6)
+        for _ in range(substeps):
+            more = 1.0 + 2.0 * depth / (depth + 5e-4)
+            depth -= min((1 - (1 - share) ** (1 / substeps)) * depth * more, 0.002 / substeps * 1.0)  # 1 m/s at most
+        np.testing.assert_allclose(sim.state.qpos[0, 2], 0.1 - slop - depth, atol=1e-6)
         np.testing.assert_allclose(sim.state.qvel[0], 0.0, atol=1e-6)
 
 

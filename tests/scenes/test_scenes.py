@@ -122,7 +122,7 @@ def test_drop_test_is_what_it_says() -> None:
 def test_drop_test_settles_into_a_pile() -> None:
     model, data = start("drop-test:n=3")
     assert data.ncon == 0
-    run(model, data, 2.0)
+    run(model, data, 4.0)
     depth = np.maximum(-data.contact.dist, 0.0)
     assert 1e-5 < depth.mean() < 2e-3
     cubes = [b for b in range(model.nbody) if model.body(b).name.startswith("cube")]
