@@ -258,8 +258,8 @@ def _collect(data: Any, blocks: dict[int, int]) -> None:
         if data.capacity:
             blocks[data.ptr] = max(blocks.get(data.ptr, 0), data.capacity)
     elif dataclasses.is_dataclass(data):
-        for field in dataclasses.fields(data):
-            _collect(getattr(data, field.name, None), blocks)
+        for value in vars(data).values():  # a physics may have added what is no field
+            _collect(value, blocks)
     elif (kind := getattr(data, "_cls", None)) is not None:
         for name in kind.vars:
             _collect(getattr(data, name), blocks)
