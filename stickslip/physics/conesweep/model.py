@@ -12,7 +12,7 @@ import warp as wp
 
 from stickslip.errors import InputError
 from stickslip.physics.conesweep.block import LEAST_LANES, WARP, lanes
-from stickslip.physics.conesweep.inertia import SMALL_TREE
+from stickslip.physics.conesweep.inverse import SMALL_TREE
 from stickslip.physics.conesweep.layout import (
     COLORS,
     FIXED,

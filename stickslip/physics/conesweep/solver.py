@@ -6,10 +6,10 @@ from typing import Any
 import mujoco_warp as mjw
 import warp as wp
 
-from stickslip.physics.conesweep import aitken, carry, dofs, grouping, inertia, report, sweep
+from stickslip.physics.conesweep import aitken, carry, dofs, grouping, inertia, inverse, report, sweep
 from stickslip.physics.conesweep import rows as rowset
 from stickslip.physics.conesweep.block import MAX_LANES, WARP, sync
-from stickslip.physics.conesweep.inertia import Matrix
+from stickslip.physics.conesweep.inverse import Matrix
 from stickslip.physics.conesweep.layout import (
     COLORS,
     COLORS_MOST,
@@ -56,20 +56,6 @@ def count_substeps(wanted: int, timestep: float) -> int:
 
 
 @functools.cache
-def _invert_kernel(size: int) -> wp.Kernel:
-    """`invert` for large trees of up to `size` dofs."""
-
-    invert = inertia.large_inverse(size)
-
-    @wp.kernel(module="unique", enable_backward=False)
-    def _invert(nlane: int, tree: Tree, matrix: Matrix, work: Work):
-        block = wp.tid() / nlane
-        invert(tree, matrix, work, block / tree.nlarge, tree.large[block % tree.nlarge])
-
-    return _invert
-
-
-@functools.cache
 def _prepare_kernel(traits: Traits) -> wp.Kernel:
     """`prepare` for models with these traits."""
 
@@ -105,7 +91,7 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
             rowset.make_rows(tree, bodies, work, rows, joints, worldid, lane, nlane)
         if wp.static(traits.links):
             rowset.make_links(tree, bodies, links, welds, worldid, lane, nlane)
-        inertia.invert_small_trees(tree, matrix, work, worldid, lane, nlane)
+        inverse.invert_small_trees(tree, matrix, work, worldid, lane, nlane)
         sync(nlane)
         if lane == 0:
             grouping.color_pairs(tree, work, links, worldid)
@@ -387,7 +373,7 @@ def solve(m: Model, d: mjw.Data, s: Scratch, qacc_free: wp.array, H: wp.array) -
         size = _block(m.sweep.largest) if d.qpos.device.is_cuda else 1
         nlane = min(size, MAX_LANES)
         inputs = [nlane, tree, matrix, s.work]
-        wp.launch(_invert_kernel(size), d.nworld * tree.nlarge * nlane, inputs=inputs, block_dim=nlane)
+        wp.launch(inverse.invert_kernel(size), d.nworld * tree.nlarge * nlane, inputs=inputs, block_dim=nlane)
     inputs = [s.wide, tree, contacts, bodies, settings, s.memory, matrix, *held, joints, welds]
     wp.launch(_prepare_kernel(m.sweep.traits), inputs=inputs, **_threads(d, s.wide))
     wp.launch(_sweep_kernel(m.sweep.traits), inputs=[s.nlane, tree, bodies, settings, *held], **_threads(d, s.nlane))
