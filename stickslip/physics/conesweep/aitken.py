@@ -4,7 +4,7 @@ import warp as wp
 
 from stickslip.physics.conesweep.layout import Links, RowSet, Tree, Work
 from stickslip.physics.conesweep.pack import FORCE, ROWS, load, load_two, store
-from stickslip.physics.conesweep.sweep import moving_record
+from stickslip.physics.conesweep.sweep import lone_record
 
 wp.set_module_options({"enable_backward": False})
 
@@ -19,16 +19,16 @@ ASTRAY = wp.constant(0.5)
 def mark(tree: Tree, work: Work, rows: RowSet, links: Links, is_second: bool, worldid: int, lane: int, nlane: int):
     """Remember where a sweep starts, the first or the second of two."""
     offset = wp.where(is_second, 3, 0)
-    for k in range(lane, 3 * (tree.ntree + work.nactive[worldid]), nlane):
-        at = moving_record(tree, work, worldid, k / 3)
+    for k in range(lane, 3 * tree.ntree, nlane):
+        at = lone_record(tree, worldid, k / 3)
         if at >= 0:
             store(work.mark, at + offset + k % 3, load(work.motion, at + k % 3))
     for k in range(lane, tree.njointed_dof, nlane):
         i = tree.jointed_dof[k]
         if is_second:
-            work.v_mark[worldid, i] = work.v[worldid, i]
+            work.v_mark[worldid, i] = work.vx[worldid, i][0]
         else:
-            work.v_start[worldid, i] = work.v[worldid, i]
+            work.v_start[worldid, i] = work.vx[worldid, i][0]
     if is_second:
         adr = work.adr[worldid]
         for i in range(FORCE * adr + lane, FORCE * (adr + work.num[worldid]), nlane):
@@ -58,9 +58,9 @@ def compare(tree: Tree, work: Work, worldid: int, lane: int, nlane: int) -> wp.v
         i = tree.jointed_dof[k]
         t = tree.dof_treeid[i]
         row = i - tree.tree_dofadr[t]
-        mass = 1.0 / work.inverse[worldid, tree.tree_inverse[t] + row * (tree.tree_dofnum[t] + 1)]
+        mass = 1.0 / work.inverse[worldid, tree.tree_inverse[t] + row * (tree.tree_width[t] + 1)]
         first = work.v_mark[worldid, i] - work.v_start[worldid, i]
-        second = work.v[worldid, i] - work.v_mark[worldid, i]
+        second = work.vx[worldid, i][0] - work.v_mark[worldid, i]
         out += mass * wp.vec3(first * first, first * second, second * second)
     return out
 
@@ -79,14 +79,15 @@ def jump(tree: Tree, work: Work, rows: RowSet, links: Links, most: float, worldi
             gain = wp.min(ratio / (1.0 - ratio), most)
             gain = wp.min(gain, ASTRAY / wp.max(1.0 - alike, 1.0e-6))  # what is not alike is extrapolated with it
     if gain > 0.0:
-        for k in range(lane, 3 * (tree.ntree + work.nactive[worldid]), nlane):
-            at = moving_record(tree, work, worldid, k / 3)
+        for k in range(lane, 3 * tree.ntree, nlane):
+            at = lone_record(tree, worldid, k / 3)
             if at >= 0:
                 now = load(work.motion, at + k % 3)
                 store(work.motion, at + k % 3, now + gain * (now - load(work.mark, at + 3 + k % 3)))
         for k in range(lane, tree.njointed_dof, nlane):
             i = tree.jointed_dof[k]
-            work.v[worldid, i] = work.v[worldid, i] + gain * (work.v[worldid, i] - work.v_mark[worldid, i])
+            vx = work.vx[worldid, i]
+            work.vx[worldid, i] = wp.vec2(vx[0] + gain * (vx[0] - work.v_mark[worldid, i]), vx[1])
         adr = work.adr[worldid]
         for i in range(FORCE * adr + lane, FORCE * (adr + work.num[worldid]), nlane):
             force = load(work.f, i)

@@ -7,8 +7,9 @@ wp.set_module_options({"enable_backward": False})
 WARP = wp.constant(32)
 """Threads of a warp."""
 LEAST_LANES = 4
+LEAST_WIDE = 8
 MAX_LANES = 256
-"""Fewest and most lanes of a world; the most are one block."""
+"""Fewest lanes of a world, in the sweeps and for what is done once a step, and most; the most are one block."""
 
 
 @wp.func_native("""
@@ -33,7 +34,7 @@ def lanes(least: int, pieces: float, most: float) -> int:
         pieces: pieces of work in a world, beyond which lanes are idle
         most: lanes that fill the device; more only wait for each other
     """
-    count = least
-    while count < min(pieces, most, MAX_LANES):
+    count = 1
+    while count < least or count < min(pieces, most, MAX_LANES):
         count *= 2
     return count

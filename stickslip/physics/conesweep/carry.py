@@ -4,9 +4,21 @@ import warp as wp
 from mujoco_warp import OverflowType
 
 from stickslip.physics.conesweep.cone import project
+from stickslip.physics.conesweep.dofs import motion_of
 from stickslip.physics.conesweep.grouping import FEATURE_BITS, MAX_FEATURE
-from stickslip.physics.conesweep.layout import Bodies, Contacts, Links, Memory, RowSet, Settings, Tree, Work
-from stickslip.physics.conesweep.pack import ROWS, TOUCH, load, load_force, load_two, store, store_force, turned, xyz
+from stickslip.physics.conesweep.layout import (
+    ROUGH,
+    SPINNING,
+    Bodies,
+    Contacts,
+    Links,
+    Memory,
+    RowSet,
+    Settings,
+    Tree,
+    Work,
+)
+from stickslip.physics.conesweep.pack import TOUCH, load, load_force, store, store_force, turned, xyz
 from stickslip.physics.conesweep.rows import Welds, link_bodies
 from stickslip.physics.mjwarp_private import ContactType, vec5
 
@@ -251,16 +263,18 @@ def carry_forces(
         work.hand[i] = hand
         store_force(work.f, i, turned(f, hand))
         friction_kind = float(0.0)
-        if dim > 3 or (dim == 3 and (mu[0] != mu[1] or wp.length_sq(contacts.surfacevel[con]) > 0.0)):
-            friction_kind = -1.0
+        if dim > 4 or (dim >= 3 and (mu[0] != mu[1] or wp.length_sq(contacts.surfacevel[con]) > 0.0)):
+            friction_kind = ROUGH
+        elif dim == 4:
+            friction_kind = SPINNING
         elif dim == 3:
             friction_kind = mu[0]
         approach = float(0.0)
         if settings.restitution > 0.0 and f[0] <= 0.0:
             arm1 = pos - bodies.subtree_com[worldid, tree.body_rootid[pair[0]]]
             arm2 = pos - bodies.subtree_com[worldid, tree.body_rootid[pair[1]]]
-            V1, _P1 = load_two(work.motion, (worldid * tree.nbody + pair[0]) * ROWS)
-            V2, _P2 = load_two(work.motion, (worldid * tree.nbody + pair[1]) * ROWS)
+            V1, _X1 = motion_of(tree, bodies, work, worldid, pair[0])
+            V2, _X2 = motion_of(tree, bodies, work, worldid, pair[1])
             u = wp.spatial_bottom(V2) - wp.spatial_bottom(V1)
             u += wp.cross(wp.spatial_top(V2), arm2) - wp.cross(wp.spatial_top(V1), arm1)
             speed = -wp.dot(frame[0], u)

@@ -1,166 +1,262 @@
-"""The dofs of jointed trees: what bodies and rows do to them, and how that moves their bodies.
+"""The dofs of jointed trees: what bodies and rows do to them, and how they move their bodies.
 
 The innermost sums are written in CUDA C++: they run over plain numbers a fixed way apart, and a Warp array works out
 the address of each anew.
 """
 
+import functools
+
 import warp as wp
 
-from stickslip.physics.conesweep.layout import Bodies, RowSet, Tree, Work
-from stickslip.physics.conesweep.pack import ROWS, set_number, store_two
+from stickslip.physics.conesweep.inertia import from_point
+from stickslip.physics.conesweep.layout import COLORS, JOINTED, Bodies, Links, RowSet, Traits, Tree, Work
+from stickslip.physics.conesweep.pack import ROWS, load, load_given, load_plan, load_position, xyz
+from stickslip.physics.conesweep.settle import vec12
 
 wp.set_module_options({"enable_backward": False})
 
+SHARE = wp.constant(6)
+"""Dofs that a lane moves at once, so that it reads what acts on them only once, and does not wait for one number after
+the other."""
+
+Each = wp.types.vector(length=int(SHARE), dtype=int)
+Moved = wp.types.vector(length=2 * int(SHARE), dtype=float)
+
 
 @wp.func
-def gather_rows(tree: Tree, work: Work, rows: RowSet, is_last: bool, worldid: int, lane: int, nlane: int):
+def rows_on(rows: RowSet, worldid: int, start: int, end: int) -> wp.vec2:
+    """What some entries of a dof do to it."""
+    force = wp.vec2()
+    for e in range(start, end):
+        entry = rows.dof_entry[e]
+        if rows.kind[worldid, entry[0]] > 0:
+            val = rows.val[worldid, entry[1]]
+            force += val * wp.vec2(rows.df[worldid, entry[0]], rows.dp[worldid, entry[0]])
+    return force
+
+
+@wp.func
+def gather_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nlane: int):
     """What rows do to the dofs of jointed trees."""
     for k in range(lane, tree.njointed_dof, nlane):
         i = tree.jointed_dof[k]
-        force = float(0.0)
-        push = float(0.0)
-        for e in range(rows.dof_adr[i], rows.dof_adr[i] + rows.dof_num[i]):
-            entry = rows.dof_entry[e]
-            if rows.kind[worldid, entry[0]] > 0:
-                force += rows.val[worldid, entry[1]] * rows.df[worldid, entry[0]]
-                if is_last:
-                    push += rows.val[worldid, entry[1]] * rows.dp[worldid, entry[0]]
-        work.row_force[worldid, i] = force
-        work.row_push[worldid, i] = push
+        t = tree.dof_treeid[i]
+        adr = rows.dof_adr[i]
+        at = tree.tree_row[t] + i - tree.tree_dofadr[t]
+        work.row_force[worldid, at] = rows_on(rows, worldid, adr, adr + rows.dof_num[i])
 
 
-@wp.func_native("""
-const float* a = response.data + (size_t)worldid * (response.strides[0] / sizeof(float)) + adr;
-float v = 0.0f, x = 0.0f;
+@wp.func
+def gather_wide_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nlane: int):
+    """What rows on several dofs add to what those on one alone do."""
+    for k in range(lane, rows.nmixed, nlane):
+        i = rows.mixed[k]
+        t = tree.dof_treeid[i]
+        adr = rows.dof_adr[i]
+        at = tree.tree_row[t] + i - tree.tree_dofadr[t]
+        more = rows_on(rows, worldid, adr + rows.dof_single[i], adr + rows.dof_num[i])
+        work.row_force[worldid, at] = work.row_force[worldid, at] + more
+
+
+@wp.func_native(
+    """
+struct alignas(16) Four { float x, y, z, w; };
+wp::vec_t<SIZE2, wp::float32> out = moved;
 #pragma unroll
-for (int c = 0; c < 6; ++c) {
-    const float number = a[c * n];
-    v += number * wrench[c];
-    x += number * push[c];
+for (int k = 0; k < SIZE; ++k) {
+    if (treeid[k] != t) continue;
+    const Four* const record = reinterpret_cast<const Four*>(response.data) + at + 2 * place[k];
+    const Four a = record[0], b = record[1];
+    out[k] += a.x * w[0] + a.y * w[1] + a.z * w[2] + a.w * w[3] + b.x * w[4] + b.y * w[5];
+    out[SIZE + k] += a.x * p[0] + a.y * p[1] + a.z * p[2] + a.w * p[3] + b.x * p[4] + b.y * p[5];
 }
-return wp::vec_t<2, wp::float32>(v, x);
-""")
+return out;
+""".replace("SIZE2", str(2 * int(SHARE))).replace("SIZE", str(int(SHARE)))
+)
 def moved_by_body(
-    response: wp.array2d[float], worldid: int, adr: int, n: int, wrench: wp.spatial_vector, push: wp.spatial_vector
-) -> wp.vec2:
-    """Velocity and displacement of a dof by what acts on a body; the numbers of its response are n apart."""
+    moved: Moved,
+    response: wp.array[wp.vec4],
+    at: int,
+    t: int,
+    treeid: Each,
+    place: Each,
+    w: wp.spatial_vector,
+    p: wp.spatial_vector,
+) -> Moved:
+    """Add what the wrench w and the push p on a body of tree t do to the velocity and displacement of dofs."""
     ...
 
 
-@wp.func_native("""
-const float* a = inverse.data + (size_t)worldid * (inverse.strides[0] / sizeof(float)) + column;
-const float* f = force.data + (size_t)worldid * (force.strides[0] / sizeof(float)) + dofadr;
-const float* p = push.data + (size_t)worldid * (push.strides[0] / sizeof(float)) + dofadr;
-float v = 0.0f, x = 0.0f;
-for (int j = 0; j < n; ++j) {
-    const float number = a[j * n];
-    v += number * f[j];
-    x += number * p[j];
+@wp.func_native(
+    """
+struct alignas(16) Four { float x, y, z, w; };
+const float* const numbers = inverse.data + (size_t)worldid * (inverse.strides[0] / sizeof(float));
+const float* const forces = reinterpret_cast<const float*>(force.data)
+    + (size_t)worldid * (force.strides[0] / sizeof(float));
+wp::vec_t<SIZE2, wp::float32> out = moved;
+int blocks = 0;
+for (int k = 0; k < SIZE; ++k) blocks = wp::max(blocks, width[k] / 4);
+for (int j = 0; j < blocks; ++j) {
+    #pragma unroll
+    for (int k = 0; k < SIZE; ++k) {
+        if (4 * j >= width[k]) continue;
+        const Four a = reinterpret_cast<const Four*>(numbers + row[k])[j];
+        const Four f = reinterpret_cast<const Four*>(forces + 2 * adr[k])[2 * j];
+        const Four g = reinterpret_cast<const Four*>(forces + 2 * adr[k])[2 * j + 1];
+        out[k] += a.x * f.x + a.y * f.z + a.z * g.x + a.w * g.z;
+        out[SIZE + k] += a.x * f.y + a.y * f.w + a.z * g.y + a.w * g.w;
+    }
 }
-return wp::vec_t<2, wp::float32>(v, x);
-""")
+return out;
+""".replace("SIZE2", str(2 * int(SHARE))).replace("SIZE", str(int(SHARE)))
+)
 def moved_by_rows(
+    moved: Moved,
     inverse: wp.array2d[float],
-    force: wp.array2d[float],
-    push: wp.array2d[float],
+    force: wp.array2d[wp.vec2],
     worldid: int,
-    column: int,
-    dofadr: int,
-    n: int,
-) -> wp.vec2:
-    """Velocity and displacement of a dof by what rows do to all dofs of its tree.
+    row: Each,
+    adr: Each,
+    width: Each,
+) -> Moved:
+    """Add what rows on all dofs of their trees do to the velocity and displacement of dofs.
 
-    The inverse is symmetric: a column is a row, but dofs side by side read it in a line.
+    Args:
+        moved: what it is added to: velocities, then displacements
+        inverse: H^-1 tree by tree
+        force: what rows do to dofs
+        worldid: world
+        row: where the row of each dof begins in the inverse
+        adr: where its tree begins in `force`
+        width: numbers of a row, a multiple of four; 0: there is no such dof
+
+    Returns:
+        the sum
     """
     ...
 
 
 @wp.func_native("""
-const float* axis = reinterpret_cast<const float*>(reinterpret_cast<const char*>(cdof.data)
-    + (size_t)worldid * cdof.strides[0]) + c;
-const float* velocity = v.data + (size_t)worldid * (v.strides[0] / sizeof(float));
-const float* displacement = x.data + (size_t)worldid * (x.strides[0] / sizeof(float));
-float V = 0.0f, X = 0.0f;
+struct alignas(8) Two { float x, y; };
+const Two* const axes = reinterpret_cast<const Two*>(reinterpret_cast<const char*>(cdof.data)
+    + (size_t)worldid * cdof.strides[0]);
+const Two* const moves = reinterpret_cast<const Two*>(reinterpret_cast<const char*>(vx.data)
+    + (size_t)worldid * vx.strides[0]);
+wp::vec_t<12, wp::float32> out;
+#pragma unroll 2
 for (int j = start; j < end; ++j) {
     const int i = chain.data[j];
-    const float number = axis[6 * i];
-    V += number * velocity[i];
-    X += number * displacement[i];
+    const Two a = axes[3 * i], b = axes[3 * i + 1], c = axes[3 * i + 2], m = moves[i];
+    out[0] += m.x * a.x; out[1] += m.x * a.y; out[2] += m.x * b.x;
+    out[3] += m.x * b.y; out[4] += m.x * c.x; out[5] += m.x * c.y;
+    out[6] += m.y * a.x; out[7] += m.y * a.y; out[8] += m.y * b.x;
+    out[9] += m.y * b.y; out[10] += m.y * c.x; out[11] += m.y * c.y;
 }
-return wp::vec_t<2, wp::float32>(V, X);
+return out;
 """)
 def along_chain(
     cdof: wp.array2d[wp.spatial_vector],
-    v: wp.array2d[float],
-    x: wp.array2d[float],
+    vx: wp.array2d[wp.vec2],
     chain: wp.array[int],
     start: int,
     end: int,
     worldid: int,
-    c: int,
-) -> wp.vec2:
-    """Number c of the twist and of the displacement of a body, from the dofs that move it."""
+) -> vec12:
+    """Twist of a body and its displacement since the start of the step, from the dofs that move it."""
     ...
 
 
 @wp.func
-def move_dofs(
-    tree: Tree,
-    work: Work,
-    dt: float,
-    is_last: bool,
-    color: int,
-    worldid: int,
-    lane: int,
-    nlane: int,
-):
-    """Dofs of jointed trees, by what acts on the bodies of their tree, and by their rows with the first colour."""
-    nactive = work.nactive[worldid]
-    for k in range(lane, tree.njointed_dof, nlane):
-        i = tree.jointed_dof[k]
-        t = tree.dof_treeid[i]
-        dofadr = tree.tree_dofadr[t]
-        n = tree.tree_dofnum[t]
-        moved = wp.vec2()
-        for j in range(nactive):
-            b = work.active[worldid, j]
-            if tree.body_treeid[b] == t:
-                adr = tree.body_response[b] + i - dofadr
+def motion_of(
+    tree: Tree, bodies: Bodies, work: Work, worldid: int, b: int
+) -> tuple[wp.spatial_vector, wp.spatial_vector]:
+    """Twist of a jointed body, and its displacement since the start of the step."""
+    both = along_chain(bodies.cdof, work.vx, tree.chain, tree.chain_adr[b], tree.chain_adr[b + 1], worldid)
+    return (
+        wp.spatial_vector(both[0], both[1], both[2], both[3], both[4], both[5]),
+        wp.spatial_vector(both[6], both[7], both[8], both[9], both[10], both[11]),
+    )
+
+
+@functools.cache
+def mover(traits: Traits) -> wp.Function:
+    """The function that moves dofs, for models with these traits."""
+
+    @wp.func
+    def move_dofs(
+        tree: Tree, work: Work, links: Links, dt: float, is_last: bool, color: int, worldid: int, lane: int, nlane: int
+    ):
+        """Dofs of jointed trees, by the pairs and links of a colour (-1: all), and by rows with the first."""
+        adr = work.adr[worldid]
+        start = int(0)
+        end = work.npair[worldid]
+        link_start = int(0)
+        link_end = int(0)
+        if wp.static(traits.links):
+            link_end = links.color_adr[worldid, COLORS]
+        if color >= 0:
+            start = work.color_adr[worldid, color]
+            end = work.color_adr[worldid, color + 1]
+            if wp.static(traits.links):
+                link_start = links.color_adr[worldid, color]
+                link_end = links.color_adr[worldid, color + 1]
+        npair = end - start
+        for first in range(lane, tree.njointed_dof, SHARE * nlane):
+            dof = Each()
+            treeid = Each()
+            place = Each()
+            for k in range(SHARE):
+                treeid[k] = -1
+                if first + k * nlane < tree.njointed_dof:
+                    i = tree.jointed_dof[first + k * nlane]
+                    t = tree.dof_treeid[i]
+                    dof[k] = i
+                    treeid[k] = t
+                    place[k] = i - tree.tree_dofadr[t]
+            moved = Moved()
+            for n in range(npair + link_end - link_start):
+                pair = wp.vec2i()
+                kind = wp.vec2i()
+                point = wp.vec3()
+                wrench = wp.spatial_vector()
                 push = wp.spatial_vector()
-                if is_last:
-                    push = work.total_push[worldid, b]
-                moved += moved_by_body(work.response, worldid, adr, n, work.total[worldid, b], push)
-        if color <= 0:
-            column = tree.tree_inverse[t] + i - dofadr
-            moved += moved_by_rows(work.inverse, work.row_force, work.row_push, worldid, column, dofadr, n)
-        work.v[worldid, i] = work.v[worldid, i] + dt * moved[0]
-        if is_last:
-            work.x[worldid, i] = work.x[worldid, i] + moved[1]
+                if n < npair:
+                    plan = load_plan(work.plan, adr + start + n)
+                    pair = wp.vec2i(plan[2] >> 2, plan[3] >> 8)
+                    kind = wp.vec2i(plan[2] & 3, (plan[3] >> 6) & 3)
+                    point = xyz(load(work.point, plan[0]))
+                    wrench, push = load_given(work.given, plan[0])
+                elif wp.static(traits.links):
+                    link = links.order[worldid, link_start + n - npair]
+                    pair = links.bodies[link]
+                    kind = wp.vec2i(tree.body_kind[pair[0]], tree.body_kind[pair[1]])
+                    point = links.point[worldid, link]
+                    wrench = links.wrench[worldid, link]
+                    push = links.push[worldid, link]
+                for side in range(2):
+                    if kind[side] == JOINTED:
+                        b = pair[side]
+                        at = worldid * tree.nresponse + tree.body_response[b]
+                        arm = point - load_position(work.Lam, (worldid * tree.nbody + b) * ROWS)
+                        sign = float(2 * side - 1)
+                        w = sign * from_point(wrench, arm)
+                        p = sign * from_point(push, arm)
+                        moved = moved_by_body(moved, work.response, at, tree.body_treeid[b], treeid, place, w, p)
+            if wp.static(traits.rows) and color <= 0:
+                row = Each()
+                force_adr = Each()
+                width = Each()
+                for k in range(SHARE):
+                    t = treeid[k]
+                    if t >= 0:
+                        width[k] = tree.tree_width[t]
+                        row[k] = tree.tree_inverse[t] + place[k] * width[k]
+                        force_adr[k] = tree.tree_row[t]
+                moved = moved_by_rows(moved, work.inverse, work.row_force, worldid, row, force_adr, width)
+            for k in range(SHARE):
+                if treeid[k] >= 0:
+                    i = dof[k]
+                    x = wp.where(is_last, moved[SHARE + k], 0.0)
+                    work.vx[worldid, i] = work.vx[worldid, i] + wp.vec2(dt * moved[k], x)
 
-
-@wp.func
-def move_bodies(tree: Tree, bodies: Bodies, work: Work, is_last: bool, worldid: int, lane: int, nlane: int):
-    """Twists of active jointed bodies from their dofs: a lane for each of the six numbers where there are lanes."""
-    if nlane == 1:
-        for k in range(work.nactive[worldid]):
-            b = work.active[worldid, k]
-            V = wp.spatial_vector()
-            X = wp.spatial_vector()
-            for j in range(tree.chain_adr[b], tree.chain_adr[b + 1]):
-                i = tree.chain[j]
-                V += work.v[worldid, i] * bodies.cdof[worldid, i]
-                X += work.x[worldid, i] * bodies.cdof[worldid, i]
-            at = (worldid * tree.nbody + b) * ROWS
-            store_two(work.motion, at, V, wp.spatial_vector())
-            store_two(work.motion, at + 3, X, wp.spatial_vector())
-    else:
-        for k in range(lane, 6 * work.nactive[worldid], nlane):
-            b = work.active[worldid, k / 6]
-            c = k % 6
-            start = tree.chain_adr[b]
-            end = tree.chain_adr[b + 1]
-            moved = along_chain(bodies.cdof, work.v, work.x, tree.chain, start, end, worldid, c)
-            at = (worldid * tree.nbody + b) * ROWS + c / 4
-            set_number(work.motion, at, c % 4, moved[0])
-            if is_last:
-                set_number(work.motion, at + 3, c % 4, moved[1])
+    return move_dofs

@@ -3,14 +3,16 @@
 import warp as wp
 
 from stickslip.physics.conesweep.layout import (
+    ANY,
     COLORS,
-    COLORS_MOST,
     CURSOR,
-    FEW,
     JOINTED,
-    JOINTED_ANY,
     LONE,
     MOST_OF_PAIR,
+    ROUGH,
+    SMOOTH,
+    SPIN,
+    SPINNING,
     Bodies,
     Contacts,
     Links,
@@ -19,7 +21,6 @@ from stickslip.physics.conesweep.layout import (
     Work,
 )
 from stickslip.physics.conesweep.pack import ROWS, TOUCH, load, store, store_two
-from stickslip.physics.contact import body_twist
 from stickslip.physics.mjwarp_private import ContactType
 
 wp.set_module_options({"enable_backward": False})
@@ -160,31 +161,24 @@ def make_pairs(tree: Tree, contacts: Contacts, work: Work, worldid: int, lane: i
 
 @wp.func
 def clear_world(tree: Tree, bodies: Bodies, work: Work, links: Links, worldid: int, lane: int, nlane: int):
-    """Velocity without constraints, of dofs and bodies; nothing has acted yet."""
+    """Velocity without constraints, of dofs and lone bodies; nothing has acted yet."""
     timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
     for b in range(lane, tree.nbody, nlane):
         work.head[worldid, b] = -1
         work.used[worldid, b] = 0
-        twist = body_twist(
-            tree.body_weldid,
-            tree.body_dofnum,
-            tree.body_dofadr,
-            tree.dof_parentid,
-            bodies.cdof,
-            bodies.qvel,
-            bodies.qacc_free,
-            timestep,
-            worldid,
-            b,
-        )
-        at = (worldid * tree.nbody + b) * ROWS
-        store_two(work.motion, at, twist, wp.spatial_vector())
-        store_two(work.motion, at + 3, wp.spatial_vector(), wp.spatial_vector())
+        if tree.body_kind[b] == LONE:
+            twist = wp.spatial_vector()
+            for k in range(tree.chain_adr[b], tree.chain_adr[b + 1]):
+                i = tree.chain[k]
+                v = bodies.qvel[worldid, i] + timestep * bodies.qacc_free[worldid, i]
+                twist += v * bodies.cdof[worldid, i]
+            at = (worldid * tree.nbody + b) * ROWS
+            store_two(work.motion, at, twist, wp.spatial_vector())
+            store_two(work.motion, at + 3, wp.spatial_vector(), wp.spatial_vector())
     for i in range(lane, tree.nv, nlane):
         v = bodies.qvel[worldid, i] + timestep * bodies.qacc_free[worldid, i]
         work.v_free[worldid, i] = v
-        work.v[worldid, i] = v
-        work.x[worldid, i] = 0.0
+        work.vx[worldid, i] = wp.vec2(v, 0.0)
     for t in range(lane, tree.ntree, nlane):
         work.touched[worldid, t] = 0
         for c in range(COLORS):
@@ -212,13 +206,17 @@ def order_pairs(tree: Tree, work: Work, links: Links, worldid: int, lane: int, n
             place += wp.where(work.color[adr + q] == color, 1, 0)
         first = work.first[p]
         count = work.ncon[p]
-        is_smooth = count <= FEW
+        form = int(SMOOTH)
         for i in range(first, first + count):
-            is_smooth = is_smooth and load(work.touch, i * TOUCH + 1)[3] >= 0.0
+            friction = load(work.touch, i * TOUCH + 1)[3]
+            if friction == ROUGH:
+                form = ANY
+            elif friction == SPINNING and form == SMOOTH:
+                form = SPIN
         pair = work.bodies[p]
         body1 = pair[0] * 4 + tree.body_kind[pair[0]]
         body2 = pair[1] * 4 + tree.body_kind[pair[1]]
-        work.plan[adr + place] = wp.vec4i(p, first, body1, (body2 * 2 + wp.where(is_smooth, 1, 0)) * 16 + count)
+        work.plan[adr + place] = wp.vec4i(p, first, body1, (body2 * 4 + form) * 16 + count)
     for k in range(lane, links.n, nlane):
         color = links.color[worldid, k]
         if color >= 0:
@@ -314,12 +312,10 @@ def count_colors(tree: Tree, work: Work, links: Links, worldid: int, lane: int, 
 
 @wp.func
 def place_colors(work: Work, links: Links, worldid: int):
-    """Where each colour begins, and what all worlds have to know of this one; by one lane."""
+    """Where each colour begins; by one lane."""
     for c in range(COLORS):
         work.color_adr[worldid, c + 1] = work.color_adr[worldid, c + 1] + work.color_adr[worldid, c]
         links.color_adr[worldid, c + 1] = links.color_adr[worldid, c + 1] + links.color_adr[worldid, c]
-    wp.atomic_max(work.shared, COLORS_MOST, work.ncolor[worldid])
-    wp.atomic_or(work.shared, JOINTED_ANY, work.jointed_colors[worldid])
 
 
 @wp.func

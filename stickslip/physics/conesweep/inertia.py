@@ -5,6 +5,7 @@ import warp as wp
 from stickslip.physics.conesweep.layout import FIXED, LONE, Bodies, Contacts, Links, Tree, Work
 from stickslip.physics.conesweep.pack import (
     PULL,
+    RESPONSE,
     ROWS,
     TOUCH,
     TURN,
@@ -45,6 +46,36 @@ def from_point(wrench: wp.spatial_vector, arm: wp.vec3) -> wp.spatial_vector:
     return wp.spatial_vector(wp.spatial_top(wrench) + wp.cross(arm, force), force)
 
 
+@wp.func_native("""
+struct alignas(8) Two { float x, y; };
+const Two* const axes = reinterpret_cast<const Two*>(reinterpret_cast<const char*>(cdof.data)
+    + (size_t)worldid * cdof.strides[0]);
+const float* const numbers = inverse.data + (size_t)worldid * (inverse.strides[0] / sizeof(float)) + column;
+wp::vec_t<6, wp::float32> out;
+#pragma unroll 2
+for (int j = start; j < end; ++j) {
+    const int i = chain.data[j];
+    const float number = numbers[i * width];
+    const Two a = axes[3 * i], b = axes[3 * i + 1], c = axes[3 * i + 2];
+    out[0] += number * a.x; out[1] += number * a.y; out[2] += number * b.x;
+    out[3] += number * b.y; out[4] += number * c.x; out[5] += number * c.y;
+}
+return out;
+""")
+def pulled_by(
+    cdof: wp.array2d[wp.spatial_vector],
+    inverse: wp.array2d[float],
+    chain: wp.array[int],
+    start: int,
+    end: int,
+    worldid: int,
+    column: int,
+    width: int,
+) -> wp.spatial_vector:
+    """Velocity of a dof per wrench on a body that a chain of dofs moves; numbers of its column are a width apart."""
+    ...
+
+
 @wp.func
 def weigh_bodies(tree: Tree, bodies: Bodies, work: Work, worldid: int, lane: int, nlane: int):
     """Twist of lone bodies per wrench on them, and velocity of dofs per wrench on those jointed bodies that need it."""
@@ -53,38 +84,40 @@ def weigh_bodies(tree: Tree, bodies: Bodies, work: Work, worldid: int, lane: int
         if b >= 0:
             dofadr = tree.tree_dofadr[t]
             n = tree.tree_dofnum[t]
+            row = tree.tree_inverse[t]
             Lam = wp.spatial_matrix()
             for i in range(n):
                 y = wp.spatial_vector()
                 for j in range(n):
-                    y += work.inverse[worldid, tree.tree_inverse[t] + i * n + j] * bodies.cdof[worldid, dofadr + j]
+                    y += work.inverse[worldid, row + j] * bodies.cdof[worldid, dofadr + j]
                 Lam += wp.outer(bodies.cdof[worldid, dofadr + i], y)
+                row += tree.tree_width[t]
             com = bodies.subtree_com[worldid, tree.body_rootid[b]]
             store_matrix(work.Lam, (worldid * tree.nbody + b) * ROWS, Lam, com)
-    for m in range(work.nactive[worldid]):
-        b = work.active[worldid, m]
+    for k in range(lane, work.nactive[worldid] * tree.widest, nlane):
+        b = work.active[worldid, k / tree.widest]
+        i = k % tree.widest
         t = tree.body_treeid[b]
-        dofadr = tree.tree_dofadr[t]
-        n = tree.tree_dofnum[t]
-        for i in range(lane, n, nlane):
-            y = wp.spatial_vector()
-            for k in range(tree.chain_adr[b], tree.chain_adr[b + 1]):
-                j = tree.chain[k]
-                y += work.inverse[worldid, tree.tree_inverse[t] + (j - dofadr) * n + i] * bodies.cdof[worldid, j]
-            for c in range(6):
-                work.response[worldid, tree.body_response[b] + c * n + i] = y[c]
-        if lane == 0:
+        if i < tree.tree_dofnum[t]:
+            start = tree.chain_adr[b]
+            end = tree.chain_adr[b + 1]
+            width = tree.tree_width[t]
+            column = tree.tree_inverse[t] + i - tree.tree_dofadr[t] * width
+            y = pulled_by(bodies.cdof, work.inverse, tree.chain, start, end, worldid, column, width)
+            at = worldid * tree.nresponse + tree.body_response[b] + i * RESPONSE
+            store(work.response, at, wp.vec4(y[0], y[1], y[2], y[3]))
+            store(work.response, at + 1, wp.vec4(y[4], y[5], 0.0, 0.0))
+        if i == 0:
             com = bodies.subtree_com[worldid, tree.body_rootid[b]]
             store(work.Lam, (worldid * tree.nbody + b) * ROWS + 5, wp.vec4(0.0, com[0], com[1], com[2]))
 
 
-@wp.func
-def response_of(work: Work, worldid: int, adr: int, n: int) -> wp.spatial_vector:
-    """Velocity of a dof per wrench on a body, from where its six rows have it; they are n apart."""
-    y = wp.spatial_vector()
-    for c in range(6):
-        y[c] = work.response[worldid, adr + c * n]
-    return y
+@wp.func(inline=True)
+def response_of(response: wp.array[wp.vec4], at: int) -> wp.spatial_vector:
+    """Velocity of a dof per wrench on a body."""
+    a = load(response, at)
+    b = load(response, at + 1)
+    return wp.spatial_vector(a[0], a[1], a[2], a[3], b[0], b[1])
 
 
 @wp.func
@@ -111,16 +144,15 @@ def give_way(
             if kind == LONE:
                 a, b, d = load_blocks(work.Lam, at)
             else:
-                dofadr = tree.tree_dofadr[t]
-                n = tree.tree_dofnum[t]
-                pushed = tree.body_response[moved] - dofadr
-                other = tree.body_response[pair[1 - side]] - dofadr
+                start = worldid * tree.nresponse - tree.tree_dofadr[t] * RESPONSE
+                pushed = start + tree.body_response[moved]
+                other = start + tree.body_response[pair[1 - side]]
                 both = tree.body_treeid[pair[1 - side]] == t and not is_apart  # what acts on the one moves the other
                 for k in range(tree.chain_adr[moved], tree.chain_adr[moved + 1]):
                     i = tree.chain[k]
-                    response = response_of(work, worldid, pushed + i, n)
+                    response = response_of(work.response, pushed + i * RESPONSE)
                     if both:
-                        response -= response_of(work, worldid, other + i, n)
+                        response -= response_of(work.response, other + i * RESPONSE)
                     cdof = bodies.cdof[worldid, i]
                     a += wp.outer(wp.spatial_top(cdof), wp.spatial_top(response))
                     b += wp.outer(wp.spatial_top(cdof), wp.spatial_bottom(response))

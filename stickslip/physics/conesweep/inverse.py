@@ -25,36 +25,36 @@ class Matrix:
 
 
 @wp.func
-def invert_small(matrix: Matrix, inverse: wp.array2d[float], worldid: int, dofadr: int, n: int, base: int):
+def invert_small(matrix: Matrix, inverse: wp.array2d[float], worldid: int, dofadr: int, n: int, base: int, width: int):
     """Gauss and Jordan's elimination in place, by one lane. H is positive definite, so there is no pivoting."""
     for row in range(n):
         dofid = dofadr + row
         for j in range(row):
-            inverse[worldid, base + row * n + j] = 0.0
-            inverse[worldid, base + j * n + row] = 0.0
+            inverse[worldid, base + row * width + j] = 0.0
+            inverse[worldid, base + j * width + row] = 0.0
         for k in range(matrix.M_rownnz[dofid]):
             col = matrix.M_colind[matrix.M_rowadr[dofid] + k] - dofadr
             value = matrix.H[worldid, matrix.M_rowadr[dofid] + k]
-            inverse[worldid, base + row * n + col] = value
-            inverse[worldid, base + col * n + row] = value
+            inverse[worldid, base + row * width + col] = value
+            inverse[worldid, base + col * width + row] = value
     for k in range(n):
-        pivot = 1.0 / inverse[worldid, base + k * n + k]
+        pivot = 1.0 / inverse[worldid, base + k * width + k]
         for i in range(n):
             if i != k:
-                factor = inverse[worldid, base + i * n + k] * pivot
+                factor = inverse[worldid, base + i * width + k] * pivot
                 for j in range(n):
                     if j != k:
-                        at = base + i * n + j
-                        inverse[worldid, at] = inverse[worldid, at] - factor * inverse[worldid, base + k * n + j]
+                        at = base + i * width + j
+                        inverse[worldid, at] = inverse[worldid, at] - factor * inverse[worldid, base + k * width + j]
         for i in range(n):
             if i != k:
-                inverse[worldid, base + k * n + i] = inverse[worldid, base + k * n + i] * pivot
-                inverse[worldid, base + i * n + k] = inverse[worldid, base + i * n + k] * -pivot
-        inverse[worldid, base + k * n + k] = pivot
+                inverse[worldid, base + k * width + i] = inverse[worldid, base + k * width + i] * pivot
+                inverse[worldid, base + i * width + k] = inverse[worldid, base + i * width + k] * -pivot
+        inverse[worldid, base + k * width + k] = pivot
 
 
 @wp.func
-def invert_six(matrix: Matrix, inverse: wp.array2d[float], worldid: int, dofadr: int, base: int):
+def invert_six(matrix: Matrix, inverse: wp.array2d[float], worldid: int, dofadr: int, base: int, width: int):
     """Six dofs, a free body in most cases: by blocks of three."""
     full = wp.spatial_matrix()
     for row in range(6):
@@ -81,10 +81,10 @@ def invert_six(matrix: Matrix, inverse: wp.array2d[float], worldid: int, dofadr:
     top = invA - off @ wp.transpose(AB)
     for r in range(3):
         for c in range(3):
-            inverse[worldid, base + r * 6 + c] = top[r, c]
-            inverse[worldid, base + r * 6 + c + 3] = off[r, c]
-            inverse[worldid, base + (r + 3) * 6 + c] = off[c, r]
-            inverse[worldid, base + (r + 3) * 6 + c + 3] = invS[r, c]
+            inverse[worldid, base + r * width + c] = top[r, c]
+            inverse[worldid, base + r * width + c + 3] = off[r, c]
+            inverse[worldid, base + (r + 3) * width + c] = off[c, r]
+            inverse[worldid, base + (r + 3) * width + c + 3] = invS[r, c]
 
 
 @wp.func
@@ -92,10 +92,12 @@ def invert_small_trees(tree: Tree, matrix: Matrix, work: Work, worldid: int, lan
     """Invert H tree by tree, those of up to SMALL_TREE dofs."""
     for t in range(lane, tree.ntree, nlane):
         n = tree.tree_dofnum[t]
+        base = tree.tree_inverse[t]
+        width = tree.tree_width[t]
         if n == 6:
-            invert_six(matrix, work.inverse, worldid, tree.tree_dofadr[t], tree.tree_inverse[t])
+            invert_six(matrix, work.inverse, worldid, tree.tree_dofadr[t], base, width)
         elif n <= SMALL_TREE:
-            invert_small(matrix, work.inverse, worldid, tree.tree_dofadr[t], n, tree.tree_inverse[t])
+            invert_small(matrix, work.inverse, worldid, tree.tree_dofadr[t], n, base, width)
 
 
 _INVERT = """
@@ -111,8 +113,9 @@ const int dofadr = tree.tree_dofadr.data[t];
 const float* H = matrix.H.data + (size_t)worldid * (matrix.H.strides[0] / sizeof(float));
 float* out = work.inverse.data + (size_t)worldid * (work.inverse.strides[0] / sizeof(float));
 out += tree.tree_inverse.data[t];
+const int width = tree.tree_width.data[t];
 float* a = out;
-int stride = n;
+int stride = width;
 #if defined(__CUDA_ARCH__)
 __shared__ float room[ROOM];
 if (ROOM > 1) {
@@ -162,7 +165,7 @@ for (int k = 0; k < n; ++k) {
     ALL_DONE();
 }
 if (a != out)
-    for (int i = lane; i < n * n; i += threads) out[i] = a[i / n * stride + i % n];
+    for (int i = lane; i < n * n; i += threads) out[i / n * width + i % n] = a[i / n * stride + i % n];
 #undef ALL_DONE
 """
 

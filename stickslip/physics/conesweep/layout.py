@@ -14,17 +14,21 @@ wp.set_module_options({"enable_backward": False})
 COLORS = wp.constant(16)
 """Colours of pairs. The last is for those that no other can take: they share bodies, whose masses are then split."""
 
-FEW = wp.constant(4)
-"""Contacts of a pair that fit into registers."""
+SMOOTH = wp.constant(0)
+SPIN = wp.constant(1)
+ANY = wp.constant(2)
+"""What the contacts of a pair are: with friction alike in both tangents, some of them with spin too, or any."""
+
+SPINNING = wp.constant(-1.0)
+ROUGH = wp.constant(-2.0)
+"""In the place of a contact's coefficient of friction: there is spin too; there is more than that."""
+
 MOST_OF_PAIR = wp.constant(8)
 """Contacts that are resolved together; two bodies with more of them are several pairs."""
 
 CURSOR = wp.constant(0)
 SUBSTEPS_MOST = wp.constant(1)
-COLORS_MOST = wp.constant(2)
-JOINTED_ANY = wp.constant(3)
-"""What all worlds share: room taken so far; most substeps and colours of any world, and colours with something on a
-jointed tree in any, so that worlds run in step."""
+"""What all worlds share: room taken so far; most substeps of any world, so that worlds run in step."""
 
 FIXED = wp.constant(0)
 LONE = wp.constant(1)
@@ -58,6 +62,7 @@ class Tree:
 
     nbody: int
     nv: int
+    nresponse: int  # records of responses in a world
     ntree: int
     njointed: int
     njointed_dof: int
@@ -68,7 +73,7 @@ class Tree:
     body_dofnum: wp.array[int]
     body_dofadr: wp.array[int]
     body_subtreenum: wp.array[int]
-    body_response: wp.array[int]  # where the responses of a jointed body begin: six rows of the dofs of its tree
+    body_response: wp.array[int]  # where the responses of a jointed body begin: records, one for each dof of its tree
     chain_adr: wp.array[int]  # (nbody + 1,) dofs that move a body
     chain: wp.array[int]
     dof_bodyid: wp.array[int]
@@ -76,11 +81,14 @@ class Tree:
     dof_treeid: wp.array[int]
     tree_dofadr: wp.array[int]
     tree_dofnum: wp.array[int]
-    tree_inverse: wp.array[int]  # where the inverse of a tree's H begins
+    tree_inverse: wp.array[int]  # where the inverse of a tree's H begins, row by row
+    tree_width: wp.array[int]  # numbers of such a row; a multiple of four if the tree is jointed
+    tree_row: wp.array[int]  # where such a row begins in what rows do to dofs
     tree_lone: wp.array[int]  # its one body; -1 if the tree is jointed
     nlarge: int
     large: wp.array[int]  # trees that are too large for one lane to invert
     jointed: wp.array[int]  # bodies of jointed trees
+    widest: int  # most dofs of a jointed tree
     jointed_dof: wp.array[int]
     geom_bodyid: wp.array[int]
     geom_local: wp.array[int]  # number of a geom among those of its body
@@ -168,7 +176,7 @@ class Work:
     num: wp.array[int]
     adr: wp.array[int]
     npair: wp.array[int]
-    shared: wp.array[int]  # (4,) of all worlds: see CURSOR to JOINTED_ANY
+    shared: wp.array[int]  # (2,) of all worlds: see CURSOR and SUBSTEPS_MOST
     ncolor: wp.array[int]
     color_adr: wp.array2d[int]  # (nworld, COLORS + 1) where a colour begins in the order
     jointed_colors: wp.array[int]  # colours with something on a jointed tree, as bits
@@ -187,7 +195,7 @@ class Work:
     con: wp.array[int]
     matched: wp.array[int]
     hand: wp.array[float]  # -1: the geoms are the other way round than the bodies, and with them the second tangent
-    touch: wp.array[wp.vec4]  # records; friction is 0: none, -1: see MuJoCo Warp's; approach < 0: it bounces
+    touch: wp.array[wp.vec4]  # records; friction is 0: none, < 0: see SPINNING and ROUGH; approach < 0: it bounces
     pull: wp.array[wp.vec4]  # records: what forces change along normal and tangents, forces per velocity
     turn: wp.array[wp.vec4]  # records: likewise of spin and rolling; (0,) if no contact has them
     f: wp.array[wp.vec4]  # records
@@ -200,28 +208,24 @@ class Work:
     point: wp.array[wp.vec4]  # what wrenches and twists of the pair refer to; the last number is not used
     color: wp.array[int]
     plan: wp.array[wp.vec4i]  # pairs by colour: pair, first contact, bodies with their kinds, count
-    wrench: wp.array[wp.spatial_vector]  # what the last sweep added, on the second body
-    push: wp.array[wp.spatial_vector]  # likewise, what moves without velocity
+    given: wp.array[wp.vec4]  # records: what the last sweep added, on the second body; what moves it without velocity
     next1: wp.array[int]  # pair after this one in the list of its first body, and of its second
     next2: wp.array[int]
     # bodies (nworld, nbody)
     head: wp.array2d[int]  # first pair of a body, -1: none
     used: wp.array2d[int]  # colours at a lone body, as bits; whether something acts on a jointed one
-    motion: wp.array[wp.vec4]  # records: V, P, X, Px; jointed bodies have no P and Px
+    motion: wp.array[wp.vec4]  # records: V, P, X, Px of lone bodies; jointed ones follow from their dofs
     mark: wp.array[wp.vec4]  # records: V, P before the first and before the second of two sweeps
     Lam: wp.array[wp.vec4]  # records: twist per wrench of lone bodies, and what the twists of a body refer to
     total: wp.array2d[wp.spatial_vector]  # wrench on jointed bodies
-    total_push: wp.array2d[wp.spatial_vector]
     # trees and dofs
     count: wp.array3d[int]  # (nworld, ntree, COLORS) what acts on a tree at once
     touched: wp.array2d[int]  # (nworld, ntree) whether a row acts on a tree
     inverse: wp.array2d[float]  # H^-1 tree by tree
-    response: wp.array2d[float]  # velocity of dofs per wrench on jointed bodies
-    row_force: wp.array2d[float]  # (nworld, nv) what rows add to dofs
-    row_push: wp.array2d[float]
+    response: wp.array[wp.vec4]  # records: velocity of dofs per wrench on jointed bodies
+    row_force: wp.array2d[wp.vec2]  # (nworld, widths of trees) what rows add to dofs; what moves them without velocity
     v_free: wp.array2d[float]
-    v: wp.array2d[float]
-    x: wp.array2d[float]
+    vx: wp.array2d[wp.vec2]  # velocity and displacement
     v_start: wp.array2d[float]
     v_mark: wp.array2d[float]
 
@@ -239,6 +243,9 @@ class RowSet:
     place: wp.array[int]  # (nrow,) of such a row among them
     dof_adr: wp.array[int]  # (nv,) entries of a dof: its row, and the place of its value
     dof_num: wp.array[int]
+    dof_single: wp.array[int]  # how many of them are of rows on that dof alone; they come first
+    nmixed: int
+    mixed: wp.array[int]  # dofs with others
     dof_entry: wp.array[wp.vec2i]  # (nnz,)
     val: wp.array2d[float]  # (nworld, nnz)
     felt: wp.array2d[float]  # (nworld, nwide nv) velocity of dofs per force of such a row
@@ -247,6 +254,7 @@ class RowSet:
     low: wp.array2d[float]
     high: wp.array2d[float]
     weight: wp.array2d[float]
+    terms: wp.array[wp.vec4]  # (nworld nrow,) the same by row: phi, low, high, weight; 0: idle
     f: wp.array2d[float]
     f_mark: wp.array2d[float]
     df: wp.array2d[float]

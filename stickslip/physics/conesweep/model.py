@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import warp as wp
 
 from stickslip.errors import InputError
-from stickslip.physics.conesweep.block import LEAST_LANES, WARP, lanes
+from stickslip.physics.conesweep.block import LEAST_LANES, LEAST_WIDE, WARP, lanes
 from stickslip.physics.conesweep.inverse import SMALL_TREE
 from stickslip.physics.conesweep.layout import (
     COLORS,
@@ -26,7 +27,7 @@ from stickslip.physics.conesweep.layout import (
     Tree,
     Work,
 )
-from stickslip.physics.conesweep.pack import FORCE, PULL, ROWS, TOUCH, TURN
+from stickslip.physics.conesweep.pack import FORCE, GIVEN, PULL, RESPONSE, ROWS, TOUCH, TURN
 from stickslip.physics.conesweep.rows import (
     BALL_LIMIT,
     JOINT_COUPLING,
@@ -108,7 +109,7 @@ class Scratch:
         rows: rows on dofs; `carried` holds their forces of the last step
         links: connects and welds; `carried` holds their wrenches
         work: contacts, pairs and bodies of this step
-        counters: what of it starts a step at zero                      (nworld + 4,)
+        counters: what of it starts a step at zero                      (nworld + 2,)
         qacc: acceleration of the step                                  (nworld, nv)
         velocity: what moves the positions for a step                   (nworld, nv)
     """
@@ -203,10 +204,8 @@ def make_scratch(mjm: mujoco.MjModel, d: mjw.Data) -> Scratch:
     nworld, ncontact = d.nworld, 2 * d.naconmax
     nlane = wide = 1
     if d.qpos.device.is_cuda:
-        pieces = max(d.naconmax / nworld / 4, mjm.nv if jointed else 0)
-        least = int(WARP) if nworld * int(WARP) <= SWEEP_THREADS else LEAST_LANES
-        nlane, wide = (lanes(least, pieces, often * SWEEP_THREADS / nworld) for often in (1, 2))
-
+        nlane, wide = _lanes(mjm, d, sum(body >= 0 for body in lone), jointed)
+    _, inverse_adr, row_adr = _widths(mjm, lone)
     work = Work()
     shapes: dict[str, tuple[int, ...]] = {
         "adr npair nactive ncolor jointed_colors": (nworld,),
@@ -218,16 +217,18 @@ def make_scratch(mjm: mujoco.MjModel, d: mjw.Data) -> Scratch:
         "turn": (ncontact * int(TURN) if _is_rough(mjm) else 0,),
         "color_adr": (nworld, int(COLORS) + 1),
         "active": (nworld, len(jointed)),
-        "head used total total_push": (nworld, mjm.nbody),
+        "given": (ncontact * int(GIVEN),),
+        "head used total": (nworld, mjm.nbody),
         "motion mark Lam": (nworld * mjm.nbody * int(ROWS),),
         "count": (nworld, mjm.ntree, int(COLORS)),
         "touched": (nworld, mjm.ntree),
-        "inverse": (nworld, int((mjm.tree_dofnum.astype(np.int64) ** 2).sum())),
-        "response": (nworld, 6 * sum(int(mjm.tree_dofnum[mjm.body_treeid[b]]) for b in jointed)),
-        "row_force row_push v_free v x v_start v_mark": (nworld, mjm.nv),
+        "inverse": (nworld, inverse_adr[-1]),
+        "row_force": (nworld, row_adr[-1]),
+        "response": (nworld * _responses(mjm, jointed),),
+        "v_free vx v_start v_mark": (nworld, mjm.nv),
     }
     named = {name: shape for names, shape in shapes.items() for name in names.split()}
-    counters = wp.zeros(nworld + 4, dtype=int)
+    counters = wp.zeros(nworld + 2, dtype=int)
     work.num, work.shared = counters[:nworld], counters[nworld:]
     for name, var in Work.vars.items():
         if name not in ("num", "shared"):
@@ -241,8 +242,12 @@ def make_scratch(mjm: mujoco.MjModel, d: mjw.Data) -> Scratch:
     rows.nwide, rows.wide = len(wide_rows), _ints(wide_rows)
     rows.place = _ints([wide_rows.index(r) if r in wide_rows else 0 for r in range(len(columns))])
     rows.felt = wp.zeros((nworld, len(wide_rows) * mjm.nv), dtype=float)
-    by_dof = np.argsort(_flat(columns), kind="stable")
-    per_dof = np.bincount(np.asarray(_flat(columns), dtype=int), minlength=mjm.nv)
+    entries = np.asarray(_flat(columns), dtype=int)
+    single = np.repeat([len(c) == 1 for c in columns], [len(c) for c in columns]).astype(bool)
+    by_dof = np.lexsort((~single, entries))  # of a dof, rows on it alone first
+    per_dof, alone = (np.bincount(dofs, minlength=mjm.nv) for dofs in (entries, entries[single]))
+    mixed = np.flatnonzero(per_dof > alone)
+    rows.dof_single, rows.mixed, rows.nmixed = _ints(alone), _ints(mixed), len(mixed)
     rows.dof_adr, rows.dof_num = _ints(np.cumsum([0, *per_dof])[: mjm.nv]), _ints(per_dof)
     owner = np.repeat(np.arange(len(columns)), [len(c) for c in columns])
     rows.dof_entry = _vec2i(np.stack([owner[by_dof], by_dof], axis=1) if len(by_dof) else [])
@@ -251,13 +256,40 @@ def make_scratch(mjm: mujoco.MjModel, d: mjw.Data) -> Scratch:
     links.body_num = _ints([len(k) for k in of_body])
     links.body_adr = _ints(np.cumsum([0, *(len(k) for k in of_body)])[: mjm.nbody])
     links.body_link = _ints(_flat(of_body))
-    _allocate(rows, RowSet, (nworld, rows.n), "n adr nnz col nwide wide place felt dof_adr dof_num dof_entry val")
+    _allocate(
+        rows,
+        RowSet,
+        (nworld, rows.n),
+        "n adr nnz col nwide wide place felt dof_adr dof_num dof_single nmixed mixed dof_entry val terms",
+    )
+    rows.terms = wp.zeros(nworld * rows.n, dtype=wp.vec4)
     links.color_adr = wp.zeros((nworld, int(COLORS) + 1), dtype=int)
     _allocate(links, Links, (nworld, links.n), "n bodies body_num body_adr body_link color_adr")
     memory.num, memory.adr = wp.zeros(nworld, dtype=int), wp.zeros(nworld, dtype=int)
     _allocate(memory, Memory, (ncontact,), "num adr")
     qacc, velocity = (wp.zeros((nworld, mjm.nv), dtype=float) for _ in range(2))
     return Scratch(nlane, wide, memory, rows, links, work, counters, qacc, velocity)
+
+
+def _lanes(mjm: mujoco.MjModel, d: mjw.Data, nlone: int, jointed: Sequence[int]) -> tuple[int, int]:
+    """Lanes of a world on CUDA, for the sweeps and for what is done once a step.
+
+    Pairs of a colour share no lone body, so that there are never more of them than lone bodies; and a lane moves
+    several dofs at once. What is done once a step goes contact by contact.
+    """
+    pairs, dofs = d.naconmax / d.nworld / 4, _widest(mjm, jointed) / 4
+    if d.nworld * int(WARP) <= SWEEP_THREADS:
+        least = wide_least = int(WARP)
+    else:
+        least = max(LEAST_LANES, SWEEP_THREADS // (4 * d.nworld))
+        wide_least = max(least, LEAST_WIDE)
+    most = SWEEP_THREADS / d.nworld
+    return lanes(least, max(min(pairs, nlone), dofs), most), lanes(wide_least, max(pairs, dofs), 2 * most)
+
+
+def _widest(mjm: mujoco.MjModel, jointed: Sequence[int]) -> int:
+    """Most dofs of a jointed tree."""
+    return max((int(mjm.tree_dofnum[mjm.body_treeid[b]]) for b in jointed), default=1)
 
 
 def _is_rough(mjm: mujoco.MjModel) -> bool:
@@ -299,6 +331,30 @@ def _jointed_bodies(mjm: mujoco.MjModel, lone: Sequence[int]) -> list[int]:
     return [b for b in moving if lone[mjm.body_treeid[b]] < 0]
 
 
+def _widths(mjm: mujoco.MjModel, lone: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+    """Numbers of a row of each tree's inverse; where trees begin in all inverses, and in a row of all; last, the ends.
+
+    Rows of jointed trees and all beginnings are whole records of four numbers.
+    """
+    widths = [_fours(n) if lone[t] < 0 else int(n) for t, n in enumerate(mjm.tree_dofnum)]
+    sizes = [_fours(int(n) * width) for n, width in zip(mjm.tree_dofnum, widths, strict=True)]
+    return (
+        widths,
+        list(itertools.accumulate(sizes, initial=0)),
+        list(itertools.accumulate(map(_fours, widths), initial=0)),
+    )
+
+
+def _fours(n: int) -> int:
+    """The next multiple of four."""
+    return -(-int(n) // 4) * 4
+
+
+def _responses(mjm: mujoco.MjModel, jointed: Sequence[int]) -> int:
+    """Rows of the responses of all jointed bodies."""
+    return int(RESPONSE) * sum(int(mjm.tree_dofnum[mjm.body_treeid[b]]) for b in jointed)
+
+
 def _chain(mjm: mujoco.MjModel, body: int) -> list[int]:
     """Dofs that move a body."""
     dofs: list[int] = []
@@ -318,14 +374,16 @@ def _tree(mjm: mujoco.MjModel, m: rowfree.Model, row_dofs: Sequence[int]) -> Tre
     tree.body_subtreenum = m.structure.body_subtreenum
     tree.dof_bodyid, tree.dof_parentid, tree.dof_treeid = m.dof_bodyid, m.dof_parentid, m.dof_treeid
     tree.tree_dofadr, tree.tree_dofnum = m.tree_dofadr, m.tree_dofnum
-    tree.tree_inverse = _ints(np.cumsum([0, *(mjm.tree_dofnum.astype(np.int64) ** 2)])[: mjm.ntree])
+    widths, inverse_adr, row_adr = _widths(mjm, lone)
+    tree.tree_width, tree.tree_inverse, tree.tree_row = _ints(widths), _ints(inverse_adr[:-1]), _ints(row_adr[:-1])
     tree.tree_lone = _ints(lone)
     large = np.flatnonzero(mjm.tree_dofnum > int(SMALL_TREE))
     tree.large, tree.nlarge = _ints(large), len(large)
     tree.jointed, tree.njointed = _ints(jointed), len(jointed)
+    tree.widest = _widest(mjm, jointed)
     response = np.zeros(mjm.nbody, dtype=np.int64)
     response[jointed] = np.cumsum([0, *(mjm.tree_dofnum[mjm.body_treeid[b]] for b in jointed)])[: len(jointed)]
-    tree.body_response = _ints(6 * response)
+    tree.body_response, tree.nresponse = _ints(int(RESPONSE) * response), _responses(mjm, jointed)
     kind = np.full(mjm.nbody, int(FIXED))
     kind[jointed] = int(JOINTED)
     kind[[body for body in lone if body >= 0]] = int(LONE)

@@ -21,6 +21,10 @@ TURN = wp.constant(8)
 """Rows of the same for spin and rolling, with the coefficients of friction, the surface's velocity and the condim."""
 FORCE = wp.constant(2)
 """Rows of a contact's force: normal and tangents, spin and rolling."""
+GIVEN = wp.constant(3)
+"""Rows of what a sweep adds to a pair: wrench and push."""
+RESPONSE = wp.constant(2)
+"""Rows of the velocity of a dof per wrench on a body; the last two numbers are not used."""
 
 
 @wp.func_native("""
@@ -79,6 +83,13 @@ def load_two(records: wp.array[wp.vec4], i: int) -> tuple[wp.spatial_vector, wp.
     b = load(records, i + 1)
     c = load(records, i + 2)
     return wp.spatial_vector(a[0], a[1], a[2], a[3], b[0], b[1]), wp.spatial_vector(b[2], b[3], c[0], c[1], c[2], c[3])
+
+
+@wp.func(inline=True)
+def load_given(given: wp.array[wp.vec4], p: int) -> tuple[wp.spatial_vector, wp.spatial_vector]:
+    """Wrench and push of pair p."""
+    wrench, push = load_two(given, p * GIVEN)
+    return wrench, push
 
 
 @wp.func(inline=True)

@@ -45,7 +45,7 @@ def sum_bodies(tree: Tree, bodies: Bodies, work: Work, links: Links, worldid: in
     for k in range(lane, tree.njointed, nlane):
         b = tree.jointed[k]
         com = bodies.subtree_com[worldid, tree.body_rootid[b]]
-        wrench, _push = on_body(work, links, com, links.f, links.f, False, -1, worldid, b)
+        wrench, _push = on_body(work, links, com, links.f, links.f, -1, worldid, b)
         work.total[worldid, b] = wrench
 
 
@@ -64,7 +64,7 @@ def finish_dofs(
         if b >= 0:
             dofadr = tree.tree_dofadr[t]
             n = tree.tree_dofnum[t]
-            row = tree.tree_inverse[t] + (i - dofadr) * n
+            row = tree.tree_inverse[t] + (i - dofadr) * tree.tree_width[t]
             at = (worldid * tree.nbody + b) * ROWS
             _V, P = load_two(work.motion, at)
             _X, Px = load_two(work.motion, at + 3)
@@ -86,8 +86,9 @@ def finish_dofs(
                 entry = rows.dof_entry[e]
                 if rows.kind[worldid, entry[0]] > 0:
                     force += rows.val[worldid, entry[1]] * rows.f[worldid, entry[0]]
-            v = work.v[worldid, i]
-            x = work.x[worldid, i]
+            moved = work.vx[worldid, i]
+            v = moved[0]
+            x = moved[1]
         result.qfrc_constraint[worldid, i] = force
         result.Ma[worldid, i] = result.qfrc_smooth[worldid, i] + force
         result.qacc[worldid, i] = (v - bodies.qvel[worldid, i]) / timestep

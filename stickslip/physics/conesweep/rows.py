@@ -4,6 +4,7 @@ import warp as wp
 from mujoco_warp import ObjType
 
 from stickslip.physics.conesweep.layout import Bodies, Links, RowSet, Tree, Work
+from stickslip.physics.conesweep.pack import store
 from stickslip.physics.conesweep.sweep import EQUALITY, FRICTION, LIMIT
 from stickslip.physics.contact import conjugate, mul_quat
 from stickslip.physics.mjwarp_private import EqType, vec12
@@ -181,7 +182,8 @@ def count_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nl
             entry = rows.dof_entry[e]
             if rows.kind[worldid, entry[0]] > 0 and rows.nnz[entry[0]] == 1:
                 total += wp.abs(rows.val[worldid, entry[1]])
-        work.row_force[worldid, i] = total
+        t = tree.dof_treeid[i]
+        work.row_force[worldid, tree.tree_row[t] + i - tree.tree_dofadr[t]] = wp.vec2(total, 0.0)
 
 
 @wp.func
@@ -194,37 +196,58 @@ def feel_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nla
             t = tree.dof_treeid[i]
             dofadr = tree.tree_dofadr[t]
             column = tree.tree_inverse[t] + i - dofadr
-            n = tree.tree_dofnum[t]
+            width = tree.tree_width[t]
             out = float(0.0)
             for a in range(rows.adr[r], rows.adr[r] + rows.nnz[r]):
                 j = rows.col[a]
                 if tree.dof_treeid[j] == t:
-                    out += work.inverse[worldid, column + (j - dofadr) * n] * rows.val[worldid, a]
+                    out += work.inverse[worldid, column + (j - dofadr) * width] * rows.val[worldid, a]
             rows.felt[worldid, k] = float(work.count[worldid, t, 0]) * out
+
+
+@wp.func_native("""
+struct alignas(16) Four { float x, y, z, w; };
+const Four* const numbers = reinterpret_cast<const Four*>(
+    inverse.data + (size_t)worldid * (inverse.strides[0] / sizeof(float)) + row);
+const Four* const forces = reinterpret_cast<const Four*>(reinterpret_cast<const char*>(force.data)
+    + (size_t)worldid * force.strides[0] + (size_t)adr * 2 * sizeof(float));
+float total = 0.0f;
+#pragma unroll 2
+for (int j = 0; j < width / 4; ++j) {
+    const Four a = numbers[j], f = forces[2 * j], g = forces[2 * j + 1];
+    total += f.x * wp::abs(a.x) + f.z * wp::abs(a.y) + g.x * wp::abs(a.z) + g.z * wp::abs(a.w);
+}
+return total;
+""")
+def felt_by_dof(
+    inverse: wp.array2d[float], force: wp.array2d[wp.vec2], worldid: int, row: int, adr: int, width: int
+) -> float:
+    """How much a dof of a jointed tree feels what pulls at all dofs of it, all signs alike."""
+    ...
 
 
 @wp.func
 def weigh_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nlane: int):
     """Inverse mass of each row: the sum of how much it feels every row, which bounds what all do together."""
     for r in range(lane, rows.n, nlane):
+        total = float(0.0)
         if rows.kind[worldid, r] > 0:
-            total = float(0.0)
             nnz = rows.nnz[r]
             dof = rows.col[rows.adr[r]]
             val = rows.val[worldid, rows.adr[r]]
             t = tree.dof_treeid[dof]
             count = float(work.count[worldid, t, 0])
             if nnz == 1:
-                dofadr = tree.tree_dofadr[t]
-                n = tree.tree_dofnum[t]
-                column = tree.tree_inverse[t] + dof - dofadr
-                for j in range(n):
-                    total += work.row_force[worldid, dofadr + j] * wp.abs(work.inverse[worldid, column + j * n])
+                width = tree.tree_width[t]
+                row = tree.tree_inverse[t] + (dof - tree.tree_dofadr[t]) * width
+                total = felt_by_dof(work.inverse, work.row_force, worldid, row, tree.tree_row[t], width)
                 total *= count * wp.abs(val)
             own = rows.place[r] * tree.nv  # of a row on more than one dof
             if nnz > 1:
                 for i in range(tree.nv):
-                    total += work.row_force[worldid, i] * wp.abs(rows.felt[worldid, own + i])
+                    other = tree.dof_treeid[i]
+                    at = tree.tree_row[other] + i - tree.tree_dofadr[other]
+                    total += work.row_force[worldid, at][0] * wp.abs(rows.felt[worldid, own + i])
             for k in range(rows.nwide):
                 s = rows.wide[k]
                 if rows.kind[worldid, s] > 0:
@@ -235,7 +258,9 @@ def weigh_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nl
                         for b in range(rows.adr[s], rows.adr[s] + rows.nnz[s]):
                             part += rows.val[worldid, b] * rows.felt[worldid, own + rows.col[b]]
                     total += wp.abs(part)
-            rows.weight[worldid, r] = total
+        rows.weight[worldid, r] = total
+        bounds = wp.vec3(rows.phi[worldid, r], rows.low[worldid, r], rows.high[worldid, r])
+        store(rows.terms, worldid * rows.n + r, wp.vec4(bounds[0], bounds[1], bounds[2], total))
 
 
 @wp.struct

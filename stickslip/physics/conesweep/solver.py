@@ -12,8 +12,6 @@ from stickslip.physics.conesweep.block import MAX_LANES, WARP, sync
 from stickslip.physics.conesweep.inverse import Matrix
 from stickslip.physics.conesweep.layout import (
     COLORS,
-    COLORS_MOST,
-    JOINTED_ANY,
     SUBSTEPS_MOST,
     Bodies,
     Contacts,
@@ -125,6 +123,7 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
     """`sweep` for models with these traits."""
 
     resolve_pairs = sweep.resolver(traits)
+    move_dofs = dofs.mover(traits)
 
     @wp.kernel(module="unique", enable_backward=False)
     def _sweep(
@@ -147,9 +146,11 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
         share = 1.0 - wp.pow(1.0 - settings.correction, 1.0 / float(substeps))  # of the depth, in a substep
         ncolor = work.ncolor[worldid]
         jointed_colors = work.jointed_colors[worldid]
-        if nlane < WARP:  # worlds that share a warp run in step
-            ncolor = work.shared[COLORS_MOST]
-            jointed_colors = work.shared[JOINTED_ANY]
+        if nlane > 1 and nlane < WARP:  # worlds that share a warp run in step
+            first = worldid / (WARP / nlane) * (WARP / nlane)
+            for other in range(first, wp.min(first + WARP / nlane, work.ncolor.shape[0])):
+                ncolor = wp.max(ncolor, work.ncolor[other])
+                jointed_colors = jointed_colors | work.jointed_colors[other]
         most = settings.jump
         if wp.static(traits.jointed):
             most = wp.min(most, JOINTED_JUMP)
@@ -169,6 +170,7 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
                 if n >= 0:
                     resolve_pairs(
                         tree,
+                        bodies,
                         settings,
                         work,
                         links,
@@ -182,20 +184,19 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
                         nlane,
                     )
                     if wp.static(traits.rows) and color == 0:
-                        sweep.resolve_rows(settings, work, rows, dt, h, share, is_last, worldid, lane, nlane)
+                        sweep.resolve_rows(tree, settings, work, rows, dt, h, share, is_last, worldid, lane, nlane)
                     sync(nlane)
-                is_jointed = n < 0
-                if wp.static(traits.jointed):
-                    is_jointed = n < 0 or ((jointed_colors >> c) & 1) == 1
-                if is_jointed or color == COLORS - 1:
+                if color < 0 or color == COLORS - 1:
                     sweep.gather(tree, bodies, work, links, dt, is_last, color, worldid, lane, nlane)
-                    if wp.static(traits.rows) and color <= 0:
-                        dofs.gather_rows(tree, work, rows, is_last, worldid, lane, nlane)
                     sync(nlane)
-                if wp.static(traits.jointed) and is_jointed:
-                    dofs.move_dofs(tree, work, dt, is_last, color, worldid, lane, nlane)
-                    sync(nlane)
-                    dofs.move_bodies(tree, bodies, work, is_last, worldid, lane, nlane)
+                if wp.static(traits.jointed) and (n < 0 or ((jointed_colors >> c) & 1) == 1):
+                    if wp.static(traits.rows) and n < 0:
+                        dofs.gather_rows(tree, work, rows, worldid, lane, nlane)
+                        sync(nlane)
+                    if wp.static(traits.rows) and color == 0 and rows.nmixed > 0:
+                        dofs.gather_wide_rows(tree, work, rows, worldid, lane, nlane)
+                        sync(nlane)
+                    move_dofs(tree, work, links, dt, is_last, color, worldid, lane, nlane)
                     sync(nlane)
             if may_jump and is_second:
                 work.partial[worldid, lane] = aitken.compare(tree, work, worldid, lane, nlane)

@@ -4,11 +4,14 @@ import functools
 
 import warp as wp
 
+from stickslip.physics.conesweep.dofs import motion_of
 from stickslip.physics.conesweep.inertia import TINY, at_point, from_point
 from stickslip.physics.conesweep.layout import (
     COLORS,
     FIXED,
     LONE,
+    SMOOTH,
+    SPIN,
     Bodies,
     Links,
     RowSet,
@@ -18,11 +21,13 @@ from stickslip.physics.conesweep.layout import (
     Work,
 )
 from stickslip.physics.conesweep.pack import (
+    GIVEN,
     ROWS,
     TOUCH,
     load,
     load_force,
     load_frame,
+    load_given,
     load_plan,
     load_position,
     load_two,
@@ -31,7 +36,7 @@ from stickslip.physics.conesweep.pack import (
     symmetric_times,
     xyz,
 )
-from stickslip.physics.conesweep.settle import DEEP, GROWTH, PUSH_OUT, contact_wrench, settle_few, settle_many, vec12
+from stickslip.physics.conesweep.settle import PUSH_OUT, contact_wrench, settle_any, settle_smooth, settle_spin, vec12
 
 wp.set_module_options({"enable_backward": False})
 
@@ -42,7 +47,7 @@ FRICTION = wp.constant(3)
 
 @wp.func
 def start_pairs(work: Work, worldid: int, lane: int, nlane: int):
-    """The wrench of all forces of each pair."""
+    """The wrench of all forces of each pair, and no push."""
     adr = work.adr[worldid]
     for p in range(lane, work.npair[worldid], nlane):
         wrench = wp.spatial_vector()
@@ -50,7 +55,7 @@ def start_pairs(work: Work, worldid: int, lane: int, nlane: int):
         for i in range(first, first + work.ncon[adr + p]):
             arm = xyz(load(work.touch, i * TOUCH + 2))
             wrench += contact_wrench(load_frame(work.touch, i), arm, load_force(work.f, i))
-        work.wrench[adr + p] = wrench
+        store_two(work.given, (adr + p) * GIVEN, wrench, wp.spatial_vector())
 
 
 @wp.func
@@ -58,6 +63,7 @@ def start_rows(rows: RowSet, worldid: int, lane: int, nlane: int):
     """The carried forces of rows are what they do first."""
     for r in range(lane, rows.n, nlane):
         rows.df[worldid, r] = rows.f[worldid, r]
+        rows.dp[worldid, r] = 0.0
 
 
 @wp.func
@@ -65,6 +71,7 @@ def start_links(links: Links, worldid: int, lane: int, nlane: int):
     """Likewise of links."""
     for k in range(lane, links.n, nlane):
         links.wrench[worldid, k] = links.f[worldid, k]
+        links.push[worldid, k] = wp.spatial_vector()
 
 
 @wp.func
@@ -83,13 +90,9 @@ def cancel(K: wp.spatial_matrix, u: wp.spatial_vector, active: int, passes: int)
 
 
 @wp.func(inline=True)
-def moving_record(tree: Tree, work: Work, worldid: int, k: int) -> int:
-    """Where the record of the k-th body that can move begins: lone bodies by tree, then active jointed ones; or -1."""
-    b = int(-1)
-    if k < tree.ntree:  # noqa: SIM108 - a ternary would read both
-        b = tree.tree_lone[k]
-    else:
-        b = work.active[worldid, k - tree.ntree]
+def lone_record(tree: Tree, worldid: int, t: int) -> int:
+    """Where the record of the lone body of a tree begins; -1 if the tree is jointed."""
+    b = tree.tree_lone[t]
     if b < 0:
         return -1
     return (worldid * tree.nbody + b) * ROWS
@@ -102,6 +105,7 @@ def resolver(traits: Traits) -> wp.Function:
     @wp.func
     def resolve_pairs(
         tree: Tree,
+        bodies: Bodies,
         settings: Settings,
         work: Work,
         links: Links,
@@ -127,7 +131,7 @@ def resolver(traits: Traits) -> wp.Function:
             p = int(0)
             first = int(0)
             count = int(0)
-            is_smooth = bool(True)
+            form = int(SMOOTH)
             link = int(-1)
             pair = wp.vec2i()
             kind = wp.vec2i()
@@ -137,9 +141,9 @@ def resolver(traits: Traits) -> wp.Function:
                 p = plan[0]
                 first = plan[1]
                 count = plan[3] & 15
-                is_smooth = ((plan[3] >> 4) & 1) == 1
-                pair = wp.vec2i(plan[2] >> 2, plan[3] >> 7)
-                kind = wp.vec2i(plan[2] & 3, (plan[3] >> 5) & 3)
+                form = (plan[3] >> 4) & 3
+                pair = wp.vec2i(plan[2] >> 2, plan[3] >> 8)
+                kind = wp.vec2i(plan[2] & 3, (plan[3] >> 6) & 3)
                 point = xyz(load(work.point, p))
             elif wp.static(traits.links):
                 link = links.order[worldid, link_start + n - npair]
@@ -152,8 +156,13 @@ def resolver(traits: Traits) -> wp.Function:
             for side in range(2):
                 if kind[side] != FIXED:
                     at = (worldid * tree.nbody + pair[side]) * ROWS
-                    twist, _P = load_two(work.motion, at)
-                    shift, _Px = load_two(work.motion, at + 3)
+                    twist = wp.spatial_vector()
+                    shift = wp.spatial_vector()
+                    if kind[side] == LONE:
+                        twist, _P = load_two(work.motion, at)
+                        shift, _Px = load_two(work.motion, at + 3)
+                    elif wp.static(traits.jointed):
+                        twist, shift = motion_of(tree, bodies, work, worldid, pair[side])
                     arm = point - load_position(work.Lam, at)
                     sign = float(2 * side - 1)
                     U += sign * at_point(twist, arm)
@@ -162,10 +171,11 @@ def resolver(traits: Traits) -> wp.Function:
             push = wp.spatial_vector()
             if link < 0:
                 both = vec12()
-                if is_smooth:
-                    both = settle_few(
+                if form == SMOOTH:
+                    both = settle_smooth(
                         work.touch,
                         work.pull,
+                        work.turn,
                         work.f,
                         first,
                         count,
@@ -176,14 +186,29 @@ def resolver(traits: Traits) -> wp.Function:
                         share,
                         settings.slop,
                         settings.restitution,
-                        GROWTH,
-                        DEEP,
-                        PUSH_OUT,
+                        settings.passes,
+                        is_last,
+                    )
+                elif wp.static(traits.rough) and form == SPIN:
+                    both = settle_spin(
+                        work.touch,
+                        work.pull,
+                        work.turn,
+                        work.f,
+                        first,
+                        count,
+                        U,
+                        X,
+                        dt,
+                        h,
+                        share,
+                        settings.slop,
+                        settings.restitution,
                         settings.passes,
                         is_last,
                     )
                 else:
-                    both = settle_many(
+                    both = settle_any(
                         work.touch,
                         work.pull,
                         work.turn,
@@ -203,8 +228,7 @@ def resolver(traits: Traits) -> wp.Function:
                 for j in range(6):
                     wrench[j] = both[j]
                     push[j] = both[6 + j]
-                work.wrench[p] = wrench
-                work.push[p] = push
+                store_two(work.given, p * GIVEN, wrench, push)
             elif wp.static(traits.links):
                 K = links.K[worldid, link]
                 active = links.active[worldid, link]
@@ -243,7 +267,45 @@ def act_on(work: Work, at: int, impulse: wp.spatial_vector, push: wp.spatial_vec
 
 
 @wp.func
+def resolve_row(
+    settings: Settings,
+    rows: RowSet,
+    u: float,
+    moved: float,
+    dt: float,
+    h: float,
+    share: float,
+    is_last: bool,
+    worldid: int,
+    r: int,
+) -> wp.vec2:
+    """A row on dofs, within its bounds, given its velocity and displacement: the changes of its force and push."""
+    terms = load(rows.terms, worldid * rows.n + r)
+    weight = terms[3]
+    if weight <= TINY:
+        return wp.vec2()
+    kind = rows.kind[worldid, r]
+    phi = terms[0] + moved
+    target = float(0.0)
+    if kind == LIMIT and phi > 0.0:
+        target = -phi / h
+    old = rows.f[worldid, r]
+    f = wp.clamp(old - (u - target) / (weight * dt), terms[1], terms[2])
+    rows.f[worldid, r] = f
+    push = float(0.0)
+    if is_last:
+        error = phi + h * (u + weight * dt * (f - old))
+        if kind == LIMIT:
+            error = wp.min(error + settings.slop, 0.0)
+        if kind == FRICTION:
+            error = 0.0
+        push = wp.clamp(-share * error, -PUSH_OUT * h, PUSH_OUT * h) / weight
+    return wp.vec2(f - old, push)
+
+
+@wp.func
 def resolve_rows(
+    tree: Tree,
     settings: Settings,
     work: Work,
     rows: RowSet,
@@ -255,35 +317,28 @@ def resolve_rows(
     lane: int,
     nlane: int,
 ):
-    """Rows on dofs, each within its bounds."""
-    for r in range(lane, rows.n, nlane):
-        kind = rows.kind[worldid, r]
-        df = float(0.0)
-        dp = float(0.0)
-        weight = rows.weight[worldid, r]
-        if kind > 0 and weight > TINY:
-            u = float(0.0)
-            moved = float(0.0)
-            for k in range(rows.adr[r], rows.adr[r] + rows.nnz[r]):
-                u += rows.val[worldid, k] * work.v[worldid, rows.col[k]]
-                moved += rows.val[worldid, k] * work.x[worldid, rows.col[k]]
-            phi = rows.phi[worldid, r] + moved
-            target = float(0.0)
-            if kind == LIMIT and phi > 0.0:
-                target = -phi / h
-            old = float(rows.f[worldid, r])
-            f = wp.clamp(old - (u - target) / (weight * dt), rows.low[worldid, r], rows.high[worldid, r])
-            df = f - old
-            rows.f[worldid, r] = f
-            if is_last:
-                error = phi + h * (u + weight * dt * df)
-                if kind == LIMIT:
-                    error = wp.min(error + settings.slop, 0.0)
-                if kind == FRICTION:
-                    error = 0.0
-                dp = wp.clamp(-share * error, -PUSH_OUT * h, PUSH_OUT * h) / weight
-        rows.df[worldid, r] = df
-        rows.dp[worldid, r] = dp
+    """Rows on dofs: those on one alone dof by dof, so that what they do to it is known at once, then the others."""
+    for k in range(lane, tree.njointed_dof, nlane):
+        i = tree.jointed_dof[k]
+        vx = work.vx[worldid, i]
+        force = wp.vec2()
+        adr = rows.dof_adr[i]
+        for e in range(adr, adr + rows.dof_single[i]):
+            entry = rows.dof_entry[e]
+            val = rows.val[worldid, entry[1]]
+            force += val * resolve_row(
+                settings, rows, val * vx[0], val * vx[1], dt, h, share, is_last, worldid, entry[0]
+            )
+        t = tree.dof_treeid[i]
+        work.row_force[worldid, tree.tree_row[t] + i - tree.tree_dofadr[t]] = force
+    for k in range(lane, rows.nwide, nlane):
+        r = rows.wide[k]
+        u = wp.vec2()
+        for e in range(rows.adr[r], rows.adr[r] + rows.nnz[r]):
+            u += rows.val[worldid, e] * work.vx[worldid, rows.col[e]]
+        change = resolve_row(settings, rows, u[0], u[1], dt, h, share, is_last, worldid, r)
+        rows.df[worldid, r] = change[0]
+        rows.dp[worldid, r] = change[1]
 
 
 @wp.func
@@ -293,7 +348,6 @@ def on_body(
     com: wp.vec3,
     link_wrench: wp.array2d[wp.spatial_vector],
     link_push: wp.array2d[wp.spatial_vector],
-    is_last: bool,
     color: int,
     worldid: int,
     bodyid: int,
@@ -308,9 +362,9 @@ def on_body(
         if color < 0 or work.color[adr + p] == color:
             arm = xyz(load(work.point, adr + p)) - com
             sign = wp.where(is_second, 1.0, -1.0)
-            wrench += sign * from_point(work.wrench[adr + p], arm)
-            if is_last:
-                push += sign * from_point(work.push[adr + p], arm)
+            given, pushed = load_given(work.given, adr + p)
+            wrench += sign * from_point(given, arm)
+            push += sign * from_point(pushed, arm)
         if is_second:  # noqa: SIM108 - a ternary would read both
             p = work.next2[adr + p]
         else:
@@ -321,8 +375,7 @@ def on_body(
             arm = links.point[worldid, link] - com
             sign = wp.where(links.bodies[link][1] == bodyid, 1.0, -1.0)
             wrench += sign * from_point(link_wrench[worldid, link], arm)
-            if is_last:
-                push += sign * from_point(link_push[worldid, link], arm)
+            push += sign * from_point(link_push[worldid, link], arm)
     return wrench, push
 
 
@@ -339,37 +392,26 @@ def gather(
     lane: int,
     nlane: int,
 ):
-    """What a colour (-1: all) did to jointed bodies, and to lone bodies that several of its pairs share."""
-    nlone = int(0)
-    if color < 0 or color == COLORS - 1:
-        nlone = tree.ntree
-    for k in range(lane, nlone + work.nactive[worldid], nlane):
-        b = int(-1)
-        if k < nlone:
-            b = tree.tree_lone[k]
-            if b >= 0:  # noqa: SIM102 - `and` would read with b = -1
-                if work.used[worldid, b] == 0:
-                    b = -1
-        else:
-            b = work.active[worldid, k - nlone]
-        if b >= 0:
-            com = bodies.subtree_com[worldid, tree.body_rootid[b]]
-            wrench, push = on_body(work, links, com, links.wrench, links.push, is_last, color, worldid, b)
-            if k < nlone:
-                act_on(work, (worldid * tree.nbody + b) * ROWS, dt * wrench, push, is_last)
-            else:
-                work.total[worldid, b] = wrench
-                work.total_push[worldid, b] = push
+    """What a colour (-1: all) did to lone bodies, where several of its pairs may share them."""
+    for t in range(lane, tree.ntree, nlane):
+        at = lone_record(tree, worldid, t)
+        if at >= 0:
+            b = tree.tree_lone[t]
+            if work.used[worldid, b] != 0:
+                com = bodies.subtree_com[worldid, tree.body_rootid[b]]
+                wrench, push = on_body(work, links, com, links.wrench, links.push, color, worldid, b)
+                act_on(work, at, dt * wrench, push, is_last)
 
 
 @wp.func
 def drift(tree: Tree, work: Work, h: float, worldid: int, lane: int, nlane: int):
     """All that moves goes on for a substep."""
-    for k in range(lane, 3 * (tree.ntree + work.nactive[worldid]), nlane):
-        at = moving_record(tree, work, worldid, k / 3)
+    for k in range(lane, 3 * tree.ntree, nlane):
+        at = lone_record(tree, worldid, k / 3)
         if at >= 0:
             row = at + k % 3
             store(work.motion, row + 3, load(work.motion, row + 3) + h * load(work.motion, row))
     for k in range(lane, tree.njointed_dof, nlane):
         i = tree.jointed_dof[k]
-        work.x[worldid, i] = work.x[worldid, i] + h * work.v[worldid, i]
+        vx = work.vx[worldid, i]
+        work.vx[worldid, i] = wp.vec2(vx[0], vx[1] + h * vx[0])
