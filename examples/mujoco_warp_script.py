@@ -1,6 +1,6 @@
 """A usual MuJoCo Warp program with one line changed: the import.
 
-`stickslip.comfree` has every name of `mujoco_warp`; `put_model` takes `stiffness` and `damping`, both optional.
+`stickslip.conesweep` has every name of `mujoco_warp`; `put_model` also takes the parameters of the physics.
 The step is captured once and replayed, as MuJoCo Warp's own examples do.
 
     python examples/mujoco_warp_script.py
@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 import warp as wp
 
-import stickslip.comfree as mjw  # was: import mujoco_warp as mjw
+import stickslip.conesweep as mjw  # was: import mujoco_warp as mjw
 
 XML = """
 <mujoco>

@@ -5,7 +5,7 @@ python examples/quickstart.py
 
 import stickslip as ss
 
-sim = ss.Simulation("drop-test", physics=ss.ComFree(stiffness=0.2, damping=0.001))
+sim = ss.Simulation("drop-test", physics=ss.ConeSweep())
 for _ in range(200):
     sim.step()
 

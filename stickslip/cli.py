@@ -28,7 +28,7 @@ class Run:
 
     scene: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SCENE")]
     """A built-in scene (see `stickslip scenes`), an MJCF file, or menagerie:NAME."""
-    physics: str = "comfree"
+    physics: str = "cone-sweep"
     """Contact physics: cone-sweep, comfree or mujoco."""
     nworld: int = 1
     """Number of worlds that step at once."""

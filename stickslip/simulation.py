@@ -21,7 +21,7 @@ class Simulation:
 
     Args:
         scene: a built-in name, a path, an XML string, "menagerie:NAME" or an mujoco.MjModel
-        physics: the contact physics; ComFree() if None
+        physics: the contact physics; ConeSweep() if None
         nworld: number of worlds
         device: "cpu", "cuda:0", ...; the first CUDA device if there is one, else the CPU
         timestep: overrides the model's, s

@@ -9,5 +9,5 @@ from stickslip.physics.mujoco import MuJoCo
 
 PHYSICS: dict[str, type[Physics[Any, Any]]] = {physics.name: physics for physics in (MuJoCo, ComFree, ConeSweep)}
 
-DEFAULT: type[Physics[Any, Any]] = ComFree
+DEFAULT: type[Physics[Any, Any]] = ConeSweep
 """The physics of a simulation that names none."""

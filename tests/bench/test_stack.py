@@ -10,7 +10,7 @@ from stickslip.bench.result import load
 from stickslip.bench.stack import Stack, fell
 from tests.bench import scripted
 
-SETTINGS = {"towers": "3", "duration": "0.4", "timesteps": "0.01"}
+SETTINGS = {"towers": "3", "duration": "0.4", "timesteps": "0.01", "starts": "1"}
 TOWER, HEAVY = "3 cubes, dt 10 ms", "100 kg on two of 1 kg, dt 10 ms"
 
 
@@ -74,6 +74,22 @@ def test_metrics_tell_a_known_motion(tmp_path):
         assert result.figure("fake", case, "fell") == 0.0
 
 
+def test_the_worst_of_several_starts_counts(tmp_path):
+    def script(mjm, mjd):  # the farther aside it starts, the more it loses
+        pose = mjd.qpos.reshape(-1, 7)
+        pose[2, 2] = 0.25 - 1e3 * abs(pose[2, 0])
+
+    fake = {"fake": scripted.Scripted(script)}
+    lost = []
+    for starts in ("1", "2", "20"):
+        settings = {**SETTINGS, "starts": starts}
+        result = scripted.run(Stack(), fake, tmp_path / starts, settings=settings, picture=False)
+        lost.append(result.figure("fake", HEAVY, "height_lost_mm"))
+        assert result.figure("fake", TOWER, "height_lost_mm") == pytest.approx(0.0, abs=1e-4)
+    assert lost[0] == pytest.approx(0.0, abs=1e-4)
+    assert 0.01 < lost[1] < lost[2] and lost[2] > 1.0  # the largest of 19 is beyond one standard deviation, 1 mm
+
+
 def test_swinging_leaning_and_falling_are_seen(tmp_path):
     def swings(mjm, mjd):
         mjd.qpos.reshape(-1, 7)[2, 2] = 0.25 + 0.04 * (-1) ** round(mjd.time / 0.01)
@@ -123,7 +139,7 @@ def test_scores_name_cases_and_figures_that_exist(tmp_path):
 def test_mujoco_sinks_under_load_as_it_is_known_to(tmp_path):
     """4.9 mm, 20 mm with anti-creep settings, far more with ComFree: 100 kg on two of 1 kg, dt 2 ms."""
     names = ["mujoco", "mujoco-anti-creep", "comfree"]
-    settings = {"towers": "3", "duration": "1.2", "timesteps": "0.002"}
+    settings = {"towers": "3", "duration": "1.2", "timesteps": "0.002", "starts": "1"}
     result = load(runner.run(Stack(), tmp_path, physics=names, device="cpu", settings=settings))
     lost = [result.figure(n, "100 kg on two of 1 kg, dt 2 ms", "height_lost_mm") for n in names]
     assert lost[0] == pytest.approx(4.9, abs=0.1)

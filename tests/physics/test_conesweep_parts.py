@@ -9,7 +9,8 @@ import stickslip
 from stickslip.physics.conesweep.layout import ANY, MOST_OF_PAIR, SMOOTH, SPIN, SPINNING
 from stickslip.physics.conesweep.model import scratch_of
 from stickslip.physics.conesweep.pack import FORCE, PULL, TOUCH, TURN
-from stickslip.physics.conesweep.settle import settle_any, settle_smooth, settle_spin, vec12
+from stickslip.physics.conesweep.settle import settle_smooth, settle_spin, vec12
+from stickslip.physics.conesweep.settle_any import settle_any
 
 DT, SUBSTEP, SHARE, SLOP, RESTITUTION = 0.002, 0.0005, 0.05, 5e-5, 0.5
 

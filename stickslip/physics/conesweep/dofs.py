@@ -1,4 +1,4 @@
-"""The dofs of jointed trees: what bodies and rows do to them, and how they move their bodies.
+"""The dofs of jointed trees: rows on them, what bodies and rows do to them, and how they move their bodies.
 
 The innermost sums are written in CUDA C++: they run over plain numbers a fixed way apart, and a Warp array works out
 the address of each anew.
@@ -8,10 +8,22 @@ import functools
 
 import warp as wp
 
-from stickslip.physics.conesweep.inertia import from_point
-from stickslip.physics.conesweep.layout import COLORS, JOINTED, Bodies, Links, RowSet, Traits, Tree, Work
+from stickslip.physics.conesweep.inertia import TINY, from_point
+from stickslip.physics.conesweep.layout import (
+    COLORS,
+    FRICTION,
+    JOINTED,
+    LIMIT,
+    Bodies,
+    Links,
+    RowSet,
+    Settings,
+    Traits,
+    Tree,
+    Work,
+)
 from stickslip.physics.conesweep.pack import ROWS, load, load_given, load_plan, load_position, xyz
-from stickslip.physics.conesweep.settle import vec12
+from stickslip.physics.conesweep.settle import PUSH_OUT, vec12
 
 wp.set_module_options({"enable_backward": False})
 
@@ -21,6 +33,89 @@ the other."""
 
 Each = wp.types.vector(length=int(SHARE), dtype=int)
 Moved = wp.types.vector(length=2 * int(SHARE), dtype=float)
+
+
+@wp.func
+def start_rows(rows: RowSet, worldid: int, lane: int, nlane: int):
+    """The carried forces of rows are what they do first."""
+    for r in range(lane, rows.n, nlane):
+        rows.df[worldid, r] = rows.f[worldid, r]
+        rows.dp[worldid, r] = 0.0
+
+
+@wp.func
+def resolve_row(
+    settings: Settings,
+    rows: RowSet,
+    u: float,
+    moved: float,
+    dt: float,
+    h: float,
+    share: float,
+    is_last: bool,
+    worldid: int,
+    r: int,
+) -> wp.vec2:
+    """A row on dofs, within its bounds, given its velocity and displacement: the changes of its force and push."""
+    terms = load(rows.terms, worldid * rows.n + r)
+    weight = terms[3]
+    if weight <= TINY:
+        return wp.vec2()
+    kind = rows.kind[worldid, r]
+    phi = terms[0] + moved
+    target = float(0.0)
+    if kind == LIMIT and phi > 0.0:
+        target = -phi / h
+    old = rows.f[worldid, r]
+    f = wp.clamp(old - (u - target) / (weight * dt), terms[1], terms[2])
+    rows.f[worldid, r] = f
+    push = float(0.0)
+    if is_last:
+        error = phi + h * (u + weight * dt * (f - old))
+        if kind == LIMIT:
+            error = wp.min(error + settings.slop, 0.0)
+        if kind == FRICTION:
+            error = 0.0
+        push = wp.clamp(-share * error, -PUSH_OUT * h, PUSH_OUT * h) / weight
+    return wp.vec2(f - old, push)
+
+
+@wp.func
+def resolve_rows(
+    tree: Tree,
+    settings: Settings,
+    work: Work,
+    rows: RowSet,
+    dt: float,
+    h: float,
+    share: float,
+    is_last: bool,
+    worldid: int,
+    lane: int,
+    nlane: int,
+):
+    """Rows on dofs: those on one alone dof by dof, so that what they do to it is known at once, then the others."""
+    for k in range(lane, tree.njointed_dof, nlane):
+        i = tree.jointed_dof[k]
+        vx = work.vx[worldid, i]
+        force = wp.vec2()
+        adr = rows.dof_adr[i]
+        for e in range(adr, adr + rows.dof_single[i]):
+            entry = rows.dof_entry[e]
+            val = rows.val[worldid, entry[1]]
+            force += val * resolve_row(
+                settings, rows, val * vx[0], val * vx[1], dt, h, share, is_last, worldid, entry[0]
+            )
+        t = tree.dof_treeid[i]
+        work.row_force[worldid, tree.tree_row[t] + i - tree.tree_dofadr[t]] = force
+    for k in range(lane, rows.nwide, nlane):
+        r = rows.wide[k]
+        u = wp.vec2()
+        for e in range(rows.adr[r], rows.adr[r] + rows.nnz[r]):
+            u += rows.val[worldid, e] * work.vx[worldid, rows.col[e]]
+        change = resolve_row(settings, rows, u[0], u[1], dt, h, share, is_last, worldid, r)
+        rows.df[worldid, r] = change[0]
+        rows.dp[worldid, r] = change[1]
 
 
 @wp.func

@@ -36,6 +36,12 @@ JOINTED = wp.constant(2)
 """How a body moves: not at all, as the only one of its tree, with others."""
 
 
+LIMIT = wp.constant(1)
+EQUALITY = wp.constant(2)
+FRICTION = wp.constant(3)
+"""What a row on dofs is."""
+
+
 class Traits(NamedTuple):
     """What a model has, so that its kernels leave out the rest.
 

@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,12 +12,8 @@ import warp as wp
 
 from stickslip.errors import InputError
 from stickslip.physics.conesweep.block import LEAST_LANES, LEAST_WIDE, WARP, lanes
-from stickslip.physics.conesweep.inverse import SMALL_TREE
 from stickslip.physics.conesweep.layout import (
     COLORS,
-    FIXED,
-    JOINTED,
-    LONE,
     Links,
     Memory,
     RowSet,
@@ -27,15 +22,19 @@ from stickslip.physics.conesweep.layout import (
     Tree,
     Work,
 )
-from stickslip.physics.conesweep.pack import FORCE, GIVEN, PULL, RESPONSE, ROWS, TOUCH, TURN
-from stickslip.physics.conesweep.rows import (
-    BALL_LIMIT,
-    JOINT_COUPLING,
-    JOINT_FRICTION,
-    JOINT_LIMIT,
-    TENDON_COUPLING,
-    TENDON_FRICTION,
-    TENDON_LIMIT,
+from stickslip.physics.conesweep.pack import FORCE, GIVEN, PULL, ROWS, TOUCH, TURN
+from stickslip.physics.conesweep.topology import (
+    flat,
+    ints,
+    jointed_bodies,
+    links_of_model,
+    lone_bodies,
+    make_tree,
+    responses,
+    rows_of_model,
+    vec2i,
+    widest,
+    widths,
 )
 from stickslip.physics.rowfree import model as rowfree
 
@@ -184,14 +183,14 @@ def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None, settings:
     m = rowfree.put_model(own_options(mjm, ahead), batch_sizes, Model)
     sources, columns = rows_of_model(mjm)
     eqid, _ = links_of_model(mjm)
-    tree = _tree(mjm, m, _flat(columns))
+    tree = make_tree(mjm, m, flat(columns))
     traits = Traits(
         jointed=tree.njointed_dof > 0,
         rows=len(sources) > 0,
         links=len(eqid) > 0,
         rough=_is_rough(mjm),
     )
-    m.sweep = Layout(settings, traits, tree, int(mjm.tree_dofnum.max(initial=0)), _vec2i(sources), _ints(eqid))
+    m.sweep = Layout(settings, traits, tree, int(mjm.tree_dofnum.max(initial=0)), vec2i(sources), ints(eqid))
     return m
 
 
@@ -199,13 +198,13 @@ def make_scratch(mjm: mujoco.MjModel, d: mjw.Data) -> Scratch:
     """Fresh scratch for data: nothing is carried."""
     sources, columns = rows_of_model(mjm)
     eqid, pairs = links_of_model(mjm)
-    lone = _lone_bodies(mjm, _flat(columns))
-    jointed = _jointed_bodies(mjm, lone)
+    lone = lone_bodies(mjm, flat(columns))
+    jointed = jointed_bodies(mjm, lone)
     nworld, ncontact = d.nworld, 2 * d.naconmax
     nlane = wide = 1
     if d.qpos.device.is_cuda:
         nlane, wide = _lanes(mjm, d, sum(body >= 0 for body in lone), jointed)
-    _, inverse_adr, row_adr = _widths(mjm, lone)
+    _, inverse_adr, row_adr = widths(mjm, lone)
     work = Work()
     shapes: dict[str, tuple[int, ...]] = {
         "adr npair nactive ncolor jointed_colors": (nworld,),
@@ -224,7 +223,7 @@ def make_scratch(mjm: mujoco.MjModel, d: mjw.Data) -> Scratch:
         "touched": (nworld, mjm.ntree),
         "inverse": (nworld, inverse_adr[-1]),
         "row_force": (nworld, row_adr[-1]),
-        "response": (nworld * _responses(mjm, jointed),),
+        "response": (nworld * responses(mjm, jointed),),
         "v_free vx v_start v_mark": (nworld, mjm.nv),
     }
     named = {name: shape for names, shape in shapes.items() for name in names.split()}
@@ -236,26 +235,26 @@ def make_scratch(mjm: mujoco.MjModel, d: mjw.Data) -> Scratch:
 
     rows, links, memory = RowSet(), Links(), Memory()
     starts = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(np.int32)
-    rows.n, rows.adr, rows.nnz = len(sources), _ints(starts[:-1]), _ints([len(c) for c in columns])
-    rows.col, rows.val = _ints(_flat(columns)), wp.zeros((nworld, int(starts[-1])), dtype=float)
+    rows.n, rows.adr, rows.nnz = len(sources), ints(starts[:-1]), ints([len(c) for c in columns])
+    rows.col, rows.val = ints(flat(columns)), wp.zeros((nworld, int(starts[-1])), dtype=float)
     wide_rows = [r for r, c in enumerate(columns) if len(c) > 1]
-    rows.nwide, rows.wide = len(wide_rows), _ints(wide_rows)
-    rows.place = _ints([wide_rows.index(r) if r in wide_rows else 0 for r in range(len(columns))])
+    rows.nwide, rows.wide = len(wide_rows), ints(wide_rows)
+    rows.place = ints([wide_rows.index(r) if r in wide_rows else 0 for r in range(len(columns))])
     rows.felt = wp.zeros((nworld, len(wide_rows) * mjm.nv), dtype=float)
-    entries = np.asarray(_flat(columns), dtype=int)
+    entries = np.asarray(flat(columns), dtype=int)
     single = np.repeat([len(c) == 1 for c in columns], [len(c) for c in columns]).astype(bool)
     by_dof = np.lexsort((~single, entries))  # of a dof, rows on it alone first
     per_dof, alone = (np.bincount(dofs, minlength=mjm.nv) for dofs in (entries, entries[single]))
     mixed = np.flatnonzero(per_dof > alone)
-    rows.dof_single, rows.mixed, rows.nmixed = _ints(alone), _ints(mixed), len(mixed)
-    rows.dof_adr, rows.dof_num = _ints(np.cumsum([0, *per_dof])[: mjm.nv]), _ints(per_dof)
+    rows.dof_single, rows.mixed, rows.nmixed = ints(alone), ints(mixed), len(mixed)
+    rows.dof_adr, rows.dof_num = ints(np.cumsum([0, *per_dof])[: mjm.nv]), ints(per_dof)
     owner = np.repeat(np.arange(len(columns)), [len(c) for c in columns])
-    rows.dof_entry = _vec2i(np.stack([owner[by_dof], by_dof], axis=1) if len(by_dof) else [])
-    links.n, links.bodies = len(eqid), _vec2i(pairs)
+    rows.dof_entry = vec2i(np.stack([owner[by_dof], by_dof], axis=1) if len(by_dof) else [])
+    links.n, links.bodies = len(eqid), vec2i(pairs)
     of_body = [[k for k, pair in enumerate(pairs) if body in pair] for body in range(mjm.nbody)]
-    links.body_num = _ints([len(k) for k in of_body])
-    links.body_adr = _ints(np.cumsum([0, *(len(k) for k in of_body)])[: mjm.nbody])
-    links.body_link = _ints(_flat(of_body))
+    links.body_num = ints([len(k) for k in of_body])
+    links.body_adr = ints(np.cumsum([0, *(len(k) for k in of_body)])[: mjm.nbody])
+    links.body_link = ints(flat(of_body))
     _allocate(
         rows,
         RowSet,
@@ -277,7 +276,7 @@ def _lanes(mjm: mujoco.MjModel, d: mjw.Data, nlone: int, jointed: Sequence[int])
     Pairs of a colour share no lone body, so that there are never more of them than lone bodies; and a lane moves
     several dofs at once. What is done once a step goes contact by contact.
     """
-    pairs, dofs = d.naconmax / d.nworld / 4, _widest(mjm, jointed) / 4
+    pairs, dofs = d.naconmax / d.nworld / 4, widest(mjm, jointed) / 4
     if d.nworld * int(WARP) <= SWEEP_THREADS:
         least = wide_least = int(WARP)
     else:
@@ -285,11 +284,6 @@ def _lanes(mjm: mujoco.MjModel, d: mjw.Data, nlone: int, jointed: Sequence[int])
         wide_least = max(least, LEAST_WIDE)
     most = SWEEP_THREADS / d.nworld
     return lanes(least, max(min(pairs, nlone), dofs), most), lanes(wide_least, max(pairs, dofs), 2 * most)
-
-
-def _widest(mjm: mujoco.MjModel, jointed: Sequence[int]) -> int:
-    """Most dofs of a jointed tree."""
-    return max((int(mjm.tree_dofnum[mjm.body_treeid[b]]) for b in jointed), default=1)
 
 
 def _is_rough(mjm: mujoco.MjModel) -> bool:
@@ -302,139 +296,3 @@ def _allocate(struct: Any, cls: Any, shape: tuple[int, ...], others: str) -> Non
     for name, var in cls.vars.items():
         if name not in others.split():
             setattr(struct, name, wp.zeros(shape, dtype=var.type.dtype))
-
-
-def _ints(values: object) -> wp.array:
-    return wp.array(np.asarray(values, dtype=np.int32), dtype=int)
-
-
-def _vec2i(values: object) -> wp.array:
-    return wp.array(np.asarray(values, dtype=np.int32).reshape(-1, 2), dtype=wp.vec2i)
-
-
-def _flat(lists: Sequence[Sequence[int]]) -> list[int]:
-    return [value for values in lists for value in values]
-
-
-def _lone_bodies(mjm: mujoco.MjModel, row_dofs: Sequence[int]) -> list[int]:
-    """For each tree the one body that all its dofs move; -1 if there are several, or a row acts on a dof."""
-    with_rows = {int(mjm.dof_treeid[i]) for i in row_dofs}
-    moved: dict[int, set[int]] = {}
-    for i in range(mjm.nv):
-        moved.setdefault(int(mjm.dof_treeid[i]), set()).add(int(mjm.body_weldid[mjm.dof_bodyid[i]]))
-    return [moved[t].pop() if len(moved[t]) == 1 and t not in with_rows else -1 for t in range(mjm.ntree)]
-
-
-def _jointed_bodies(mjm: mujoco.MjModel, lone: Sequence[int]) -> list[int]:
-    """Moving bodies of trees that are not lone."""
-    moving = [b for b in range(mjm.nbody) if mjm.body_treeid[b] >= 0 and mjm.body_weldid[b] == b]
-    return [b for b in moving if lone[mjm.body_treeid[b]] < 0]
-
-
-def _widths(mjm: mujoco.MjModel, lone: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """Numbers of a row of each tree's inverse; where trees begin in all inverses, and in a row of all; last, the ends.
-
-    Rows of jointed trees and all beginnings are whole records of four numbers.
-    """
-    widths = [_fours(n) if lone[t] < 0 else int(n) for t, n in enumerate(mjm.tree_dofnum)]
-    sizes = [_fours(int(n) * width) for n, width in zip(mjm.tree_dofnum, widths, strict=True)]
-    return (
-        widths,
-        list(itertools.accumulate(sizes, initial=0)),
-        list(itertools.accumulate(map(_fours, widths), initial=0)),
-    )
-
-
-def _fours(n: int) -> int:
-    """The next multiple of four."""
-    return -(-int(n) // 4) * 4
-
-
-def _responses(mjm: mujoco.MjModel, jointed: Sequence[int]) -> int:
-    """Rows of the responses of all jointed bodies."""
-    return int(RESPONSE) * sum(int(mjm.tree_dofnum[mjm.body_treeid[b]]) for b in jointed)
-
-
-def _chain(mjm: mujoco.MjModel, body: int) -> list[int]:
-    """Dofs that move a body."""
-    dofs: list[int] = []
-    while body > 0:
-        dofs += range(mjm.body_dofadr[body], mjm.body_dofadr[body] + mjm.body_dofnum[body])
-        body = int(mjm.body_parentid[body])
-    return dofs
-
-
-def _tree(mjm: mujoco.MjModel, m: rowfree.Model, row_dofs: Sequence[int]) -> Tree:
-    lone = _lone_bodies(mjm, row_dofs)
-    jointed = _jointed_bodies(mjm, lone)
-    tree = Tree()
-    tree.nbody, tree.nv, tree.ntree = mjm.nbody, mjm.nv, mjm.ntree
-    tree.body_rootid, tree.body_weldid, tree.body_treeid = m.body_rootid, m.body_weldid, m.body_treeid
-    tree.body_dofnum, tree.body_dofadr = m.body_dofnum, m.body_dofadr
-    tree.body_subtreenum = m.structure.body_subtreenum
-    tree.dof_bodyid, tree.dof_parentid, tree.dof_treeid = m.dof_bodyid, m.dof_parentid, m.dof_treeid
-    tree.tree_dofadr, tree.tree_dofnum = m.tree_dofadr, m.tree_dofnum
-    widths, inverse_adr, row_adr = _widths(mjm, lone)
-    tree.tree_width, tree.tree_inverse, tree.tree_row = _ints(widths), _ints(inverse_adr[:-1]), _ints(row_adr[:-1])
-    tree.tree_lone = _ints(lone)
-    large = np.flatnonzero(mjm.tree_dofnum > int(SMALL_TREE))
-    tree.large, tree.nlarge = _ints(large), len(large)
-    tree.jointed, tree.njointed = _ints(jointed), len(jointed)
-    tree.widest = _widest(mjm, jointed)
-    response = np.zeros(mjm.nbody, dtype=np.int64)
-    response[jointed] = np.cumsum([0, *(mjm.tree_dofnum[mjm.body_treeid[b]] for b in jointed)])[: len(jointed)]
-    tree.body_response, tree.nresponse = _ints(int(RESPONSE) * response), _responses(mjm, jointed)
-    kind = np.full(mjm.nbody, int(FIXED))
-    kind[jointed] = int(JOINTED)
-    kind[[body for body in lone if body >= 0]] = int(LONE)
-    tree.body_kind = _ints(kind)
-    chains = [_chain(mjm, b) for b in range(mjm.nbody)]
-    tree.chain, tree.chain_adr = _ints(_flat(chains)), _ints(np.cumsum([0, *(len(c) for c in chains)]))
-    jointed_dof = [i for i in range(mjm.nv) if lone[mjm.dof_treeid[i]] < 0]
-    tree.jointed_dof, tree.njointed_dof = _ints(jointed_dof), len(jointed_dof)
-    local: list[int] = []
-    seen: dict[int, int] = {}
-    for body in mjm.body_weldid[mjm.geom_bodyid]:
-        local.append(seen.get(int(body), 0))
-        seen[int(body)] = local[-1] + 1
-    tree.geom_bodyid, tree.geom_local, tree.maxgeom = m.geom_bodyid, _ints(local), max(seen.values(), default=1)
-    return tree
-
-
-def rows_of_model(mjm: mujoco.MjModel) -> tuple[list[tuple[int, int]], list[list[int]]]:
-    """Every row that can ever act, in MuJoCo's order: its kind and id, and the dofs it acts on."""
-    tendon_dofs = [
-        mjm.ten_J_colind[mjm.ten_J_rowadr[t] : mjm.ten_J_rowadr[t] + mjm.ten_J_rownnz[t]].tolist()
-        for t in range(mjm.ntendon)
-    ]
-    joint_dofs = [[int(dof)] for dof in mjm.jnt_dofadr]
-    rows: list[tuple[Any, Any, list[int]]] = []
-    for kind, source, dofs in (
-        (mujoco.mjtEq.mjEQ_JOINT, JOINT_COUPLING, joint_dofs),
-        (mujoco.mjtEq.mjEQ_TENDON, TENDON_COUPLING, tendon_dofs),
-    ):
-        for eq in np.flatnonzero(mjm.eq_type == int(kind)):
-            second = mjm.eq_obj2id[eq]
-            rows.append((source, eq, dofs[mjm.eq_obj1id[eq]] + (dofs[second] if second >= 0 else [])))
-    rows += [(JOINT_FRICTION, i, [int(i)]) for i in np.flatnonzero(mjm.dof_frictionloss > 0)]
-    rows += [(TENDON_FRICTION, t, tendon_dofs[t]) for t in np.flatnonzero(mjm.tendon_frictionloss > 0)]
-    for j in np.flatnonzero(mjm.jnt_limited):
-        if mjm.jnt_type[j] == int(mujoco.mjtJoint.mjJNT_BALL):
-            rows.append((BALL_LIMIT, j, [int(mjm.jnt_dofadr[j]) + k for k in range(3)]))
-        elif mjm.jnt_type[j] != int(mujoco.mjtJoint.mjJNT_FREE):
-            rows.append((JOINT_LIMIT, j, joint_dofs[j]))
-    rows += [(TENDON_LIMIT, t, tendon_dofs[t]) for t in np.flatnonzero(mjm.tendon_limited)]
-    return [(int(kind), int(id)) for kind, id, _ in rows], [dofs for _, _, dofs in rows]
-
-
-def links_of_model(mjm: mujoco.MjModel) -> tuple[list[int], list[tuple[int, int]]]:
-    """Connects and then welds, each with the two bodies it holds together."""
-    eqid, pairs = [], []
-    for kind in (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD):
-        for eq in np.flatnonzero(mjm.eq_type == int(kind)):
-            first, second = int(mjm.eq_obj1id[eq]), int(mjm.eq_obj2id[eq])
-            if mjm.eq_objtype[eq] == int(mujoco.mjtObj.mjOBJ_SITE):
-                first, second = int(mjm.site_bodyid[first]), int(mjm.site_bodyid[second])
-            eqid.append(int(eq))
-            pairs.append((int(mjm.body_weldid[first]), int(mjm.body_weldid[second])))
-    return eqid, pairs

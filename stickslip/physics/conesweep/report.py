@@ -4,7 +4,7 @@ import warp as wp
 from mujoco_warp import ConeType
 
 from stickslip.physics.conesweep.inertia import at_point, from_point
-from stickslip.physics.conesweep.layout import Bodies, Contacts, Links, RowSet, Tree, Work
+from stickslip.physics.conesweep.layout import LIMIT, Bodies, Contacts, Links, RowSet, Tree, Work
 from stickslip.physics.conesweep.pack import FORCE, ROWS, TOUCH, load, load_force, load_two, turned
 from stickslip.physics.conesweep.rows import (
     BALL_LIMIT,
@@ -16,7 +16,7 @@ from stickslip.physics.conesweep.rows import (
     Joints,
     Welds,
 )
-from stickslip.physics.conesweep.sweep import LIMIT, on_body
+from stickslip.physics.conesweep.sweep import on_body
 from stickslip.physics.contact import conjugate, mul_quat
 from stickslip.physics.mjwarp_private import ConstraintType, vec10
 from stickslip.physics.rowfree.rows import MIN_INVERSE_MASS, Rows, store_row

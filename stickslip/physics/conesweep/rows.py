@@ -3,9 +3,8 @@
 import warp as wp
 from mujoco_warp import ObjType
 
-from stickslip.physics.conesweep.layout import Bodies, Links, RowSet, Tree, Work
+from stickslip.physics.conesweep.layout import EQUALITY, FRICTION, LIMIT, Bodies, Links, RowSet, Tree, Work
 from stickslip.physics.conesweep.pack import store
-from stickslip.physics.conesweep.sweep import EQUALITY, FRICTION, LIMIT
 from stickslip.physics.contact import conjugate, mul_quat
 from stickslip.physics.mjwarp_private import EqType, vec12
 

@@ -155,7 +155,7 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
         if wp.static(traits.jointed):
             most = wp.min(most, JOINTED_JUMP)
         sweep.start_pairs(work, worldid, lane, nlane)
-        sweep.start_rows(rows, worldid, lane, nlane)
+        dofs.start_rows(rows, worldid, lane, nlane)
         sweep.start_links(links, worldid, lane, nlane)
         sync(nlane)
         for n in range(-1, nsweep):
@@ -184,7 +184,7 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
                         nlane,
                     )
                     if wp.static(traits.rows) and color == 0:
-                        sweep.resolve_rows(tree, settings, work, rows, dt, h, share, is_last, worldid, lane, nlane)
+                        dofs.resolve_rows(tree, settings, work, rows, dt, h, share, is_last, worldid, lane, nlane)
                     sync(nlane)
                 if color < 0 or color == COLORS - 1:
                     sweep.gather(tree, bodies, work, links, dt, is_last, color, worldid, lane, nlane)

@@ -14,7 +14,6 @@ from stickslip.physics.conesweep.layout import (
     SPIN,
     Bodies,
     Links,
-    RowSet,
     Settings,
     Traits,
     Tree,
@@ -36,13 +35,10 @@ from stickslip.physics.conesweep.pack import (
     symmetric_times,
     xyz,
 )
-from stickslip.physics.conesweep.settle import PUSH_OUT, contact_wrench, settle_any, settle_smooth, settle_spin, vec12
+from stickslip.physics.conesweep.settle import PUSH_OUT, contact_wrench, settle_smooth, settle_spin, vec12
+from stickslip.physics.conesweep.settle_any import settle_any
 
 wp.set_module_options({"enable_backward": False})
-
-LIMIT = wp.constant(1)
-EQUALITY = wp.constant(2)
-FRICTION = wp.constant(3)
 
 
 @wp.func
@@ -56,14 +52,6 @@ def start_pairs(work: Work, worldid: int, lane: int, nlane: int):
             arm = xyz(load(work.touch, i * TOUCH + 2))
             wrench += contact_wrench(load_frame(work.touch, i), arm, load_force(work.f, i))
         store_two(work.given, (adr + p) * GIVEN, wrench, wp.spatial_vector())
-
-
-@wp.func
-def start_rows(rows: RowSet, worldid: int, lane: int, nlane: int):
-    """The carried forces of rows are what they do first."""
-    for r in range(lane, rows.n, nlane):
-        rows.df[worldid, r] = rows.f[worldid, r]
-        rows.dp[worldid, r] = 0.0
 
 
 @wp.func
@@ -264,81 +252,6 @@ def act_on(work: Work, at: int, impulse: wp.spatial_vector, push: wp.spatial_vec
     if is_last:
         X, Px = load_two(work.motion, at + 3)
         store_two(work.motion, at + 3, X + pushed, Px + push)
-
-
-@wp.func
-def resolve_row(
-    settings: Settings,
-    rows: RowSet,
-    u: float,
-    moved: float,
-    dt: float,
-    h: float,
-    share: float,
-    is_last: bool,
-    worldid: int,
-    r: int,
-) -> wp.vec2:
-    """A row on dofs, within its bounds, given its velocity and displacement: the changes of its force and push."""
-    terms = load(rows.terms, worldid * rows.n + r)
-    weight = terms[3]
-    if weight <= TINY:
-        return wp.vec2()
-    kind = rows.kind[worldid, r]
-    phi = terms[0] + moved
-    target = float(0.0)
-    if kind == LIMIT and phi > 0.0:
-        target = -phi / h
-    old = rows.f[worldid, r]
-    f = wp.clamp(old - (u - target) / (weight * dt), terms[1], terms[2])
-    rows.f[worldid, r] = f
-    push = float(0.0)
-    if is_last:
-        error = phi + h * (u + weight * dt * (f - old))
-        if kind == LIMIT:
-            error = wp.min(error + settings.slop, 0.0)
-        if kind == FRICTION:
-            error = 0.0
-        push = wp.clamp(-share * error, -PUSH_OUT * h, PUSH_OUT * h) / weight
-    return wp.vec2(f - old, push)
-
-
-@wp.func
-def resolve_rows(
-    tree: Tree,
-    settings: Settings,
-    work: Work,
-    rows: RowSet,
-    dt: float,
-    h: float,
-    share: float,
-    is_last: bool,
-    worldid: int,
-    lane: int,
-    nlane: int,
-):
-    """Rows on dofs: those on one alone dof by dof, so that what they do to it is known at once, then the others."""
-    for k in range(lane, tree.njointed_dof, nlane):
-        i = tree.jointed_dof[k]
-        vx = work.vx[worldid, i]
-        force = wp.vec2()
-        adr = rows.dof_adr[i]
-        for e in range(adr, adr + rows.dof_single[i]):
-            entry = rows.dof_entry[e]
-            val = rows.val[worldid, entry[1]]
-            force += val * resolve_row(
-                settings, rows, val * vx[0], val * vx[1], dt, h, share, is_last, worldid, entry[0]
-            )
-        t = tree.dof_treeid[i]
-        work.row_force[worldid, tree.tree_row[t] + i - tree.tree_dofadr[t]] = force
-    for k in range(lane, rows.nwide, nlane):
-        r = rows.wide[k]
-        u = wp.vec2()
-        for e in range(rows.adr[r], rows.adr[r] + rows.nnz[r]):
-            u += rows.val[worldid, e] * work.vx[worldid, rows.col[e]]
-        change = resolve_row(settings, rows, u[0], u[1], dt, h, share, is_last, worldid, r)
-        rows.df[worldid, r] = change[0]
-        rows.dp[worldid, r] = change[1]
 
 
 @wp.func
