@@ -30,7 +30,7 @@ def put_model(
     *,
     substeps: int | None = _DEFAULT.substeps,
     sweeps: int = _DEFAULT.sweeps,
-    passes: int = _DEFAULT.passes,
+    passes: int | None = _DEFAULT.passes,
     jump: float = _DEFAULT.jump,
     carry: bool = _DEFAULT.carry,
     slop: float = _DEFAULT.slop,

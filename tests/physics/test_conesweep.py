@@ -194,8 +194,8 @@ def test_parameters_are_checked(name: str, value: Any, limit: str) -> None:
         assert word in str(caught.value)
 
 
-def test_substeps_follow_the_longest_timestep(device: str) -> None:
-    """Six up to 3 ms, sixteen above; one world above has all take sixteen."""
+def test_substeps_follow_the_longest_timestep_and_passes_each_world_s(device: str) -> None:
+    """Six substeps up to 3 ms, sixteen above; one world above has all take sixteen. Four passes, and eight."""
     mjm = mjcf.load("scaling")
     start = support.perturbed(mjm, 2)
 
@@ -208,6 +208,11 @@ def test_substeps_follow_the_longest_timestep(device: str) -> None:
 
     for timesteps, substeps in (([0.002, 0.003], 6), ([0.002, 0.004], 16)):
         support.assert_same(run(ss.ConeSweep(), timesteps), run(ss.ConeSweep(substeps=substeps), timesteps), device)
+    for timestep, passes, other in ((0.003, 4, 8), (0.004, 8, 4)):
+        timesteps = [timestep, timestep]
+        chosen = run(ss.ConeSweep(), timesteps)
+        support.assert_same(chosen, run(ss.ConeSweep(passes=passes), timesteps), device)
+        assert np.abs(chosen.qpos - run(ss.ConeSweep(passes=other), timesteps).qpos).max() > 1e-7
 
 
 DRY = """

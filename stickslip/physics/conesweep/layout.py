@@ -143,7 +143,7 @@ class Settings:
 
     substeps: int  # 0: by the timestep
     sweeps: int
-    passes: int
+    passes: int  # likewise
     jump: float
     carry: bool
     slop: float

@@ -33,7 +33,7 @@ class ConeSweep(WarpPhysics[model.Model]):
     Attributes:
         substeps: parts of a step; None: 6 up to a timestep of 3 ms, 16 above
         sweeps: sweeps over all pairs in a substep
-        passes: passes over the contacts of a pair in a sweep
+        passes: passes over the contacts of a pair in a sweep; None: 4 up to a timestep of 3 ms, 8 above
         jump: most that a slow change is extrapolated, in changes of a sweep; at most 20 with joints; 0: not at all
         carry: whether forces are carried from step to step
         slop: depth that is left alone [m]; joints and tendons use the same number
@@ -45,7 +45,7 @@ class ConeSweep(WarpPhysics[model.Model]):
     name: ClassVar[str] = "cone-sweep"
     substeps: int | None = None
     sweeps: int = 1
-    passes: int = 4
+    passes: int | None = None
     jump: float = 200.0
     carry: bool = True
     slop: float = 5e-5
@@ -56,7 +56,7 @@ class ConeSweep(WarpPhysics[model.Model]):
     def __post_init__(self) -> None:
         for name, most in (("substeps", 1000), ("sweeps", 1000), ("passes", 1000)):
             value = getattr(self, name)
-            if name == "substeps" and value is None:
+            if name != "sweeps" and value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
                 raise InputError(f"{name} is {value!r}: it must be a whole number from 1 to {most}")
@@ -127,13 +127,14 @@ def put_model(
     batch_sizes: dict[str, int] | None = None,
     *,
     stacklevel: int = 3,
-    substeps: int | None = None,
+    substeps: int | None,
+    passes: int | None,
     ahead: float,
     **parameters: float,
 ) -> model.Model:
     """The cone sweep's model; raises Unsupported naming what it cannot honour, warns of settings it has no use for."""
     settings = Settings()
-    settings.substeps = substeps or 0
+    settings.substeps, settings.passes = substeps or 0, passes or 0
     for name, value in parameters.items():
         setattr(settings, name, value)
     with naming_unsupported("cone-sweep", rowfree.unsupported_features(mjm)):

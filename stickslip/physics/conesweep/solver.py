@@ -31,9 +31,11 @@ from stickslip.physics.rowfree.rows import Rows, rows_of
 wp.set_module_options({"enable_backward": False})
 
 FINE_STEP = wp.constant(0.003)
-"""Timestep up to which the fewer substeps are enough [s]."""
+"""Timestep up to which the fewer substeps and passes are enough [s]."""
 FINE_SUBSTEPS = wp.constant(6)
 SUBSTEPS = wp.constant(16)
+FINE_PASSES = wp.constant(4)
+PASSES = wp.constant(8)
 
 JOINTED_JUMP = wp.constant(20.0)
 """Most of a jump for models with joints: their constraints may pull against each other, and more has thrown them."""
@@ -51,6 +53,14 @@ def count_substeps(wanted: int, timestep: float) -> int:
     if wanted > 0:
         return wanted
     return wp.where(timestep <= FINE_STEP, FINE_SUBSTEPS, SUBSTEPS)
+
+
+@wp.func
+def count_passes(wanted: int, timestep: float) -> int:
+    """Passes over the contacts of a pair, likewise."""
+    if wanted > 0:
+        return wanted
+    return wp.where(timestep <= FINE_STEP, FINE_PASSES, PASSES)
 
 
 @functools.cache
@@ -144,6 +154,7 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
         h = dt / float(substeps)
         nsweep = substeps * settings.sweeps
         share = 1.0 - wp.pow(1.0 - settings.correction, 1.0 / float(substeps))  # of the depth, in a substep
+        passes = count_passes(settings.passes, dt)
         ncolor = work.ncolor[worldid]
         jointed_colors = work.jointed_colors[worldid]
         if nlane > 1 and nlane < WARP:  # worlds that share a warp run in step
@@ -177,6 +188,7 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
                         dt,
                         h,
                         share,
+                        passes,
                         is_last,
                         color,
                         worldid,

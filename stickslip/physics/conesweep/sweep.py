@@ -100,6 +100,7 @@ def resolver(traits: Traits) -> wp.Function:
         dt: float,
         h: float,
         share: float,
+        passes: int,
         is_last: bool,
         color: int,
         worldid: int,
@@ -174,7 +175,7 @@ def resolver(traits: Traits) -> wp.Function:
                         share,
                         settings.slop,
                         settings.restitution,
-                        settings.passes,
+                        passes,
                         is_last,
                     )
                 elif wp.static(traits.rough) and form == SPIN:
@@ -192,7 +193,7 @@ def resolver(traits: Traits) -> wp.Function:
                         share,
                         settings.slop,
                         settings.restitution,
-                        settings.passes,
+                        passes,
                         is_last,
                     )
                 else:
@@ -210,7 +211,7 @@ def resolver(traits: Traits) -> wp.Function:
                         share,
                         settings.slop,
                         settings.restitution,
-                        settings.passes,
+                        passes,
                         is_last,
                     )
                 for j in range(6):
@@ -220,14 +221,14 @@ def resolver(traits: Traits) -> wp.Function:
             elif wp.static(traits.links):
                 K = links.K[worldid, link]
                 active = links.active[worldid, link]
-                impulse = cancel(K, U, active, settings.passes)
+                impulse = cancel(K, U, active, passes)
                 wrench = impulse / dt
                 links.f[worldid, link] = links.f[worldid, link] + wrench
                 if is_last:
                     error = links.error[worldid, link] + X + h * (U + K @ impulse)
                     for i in range(6):
                         error[i] = wp.clamp(share * error[i], -PUSH_OUT * h, PUSH_OUT * h)
-                    push = cancel(K, error, active, settings.passes)
+                    push = cancel(K, error, active, passes)
                 links.wrench[worldid, link] = wrench
                 links.push[worldid, link] = push
             # lone bodies are the pair's own while its colour runs
