@@ -86,7 +86,7 @@ def ablation() -> str:
 
 
 def tradeoff() -> str:
-    """Accuracy at 2 ms against the time of a step, for the two MuJoCo and for the cone sweep by its substeps."""
+    """Accuracy at 2 ms against the time of a step, for the two MuJoCo and for the cone sweep by substeps and sweeps."""
     lines = []
     for label, figures in _tradeoff().items():
         cells = ["fell" if np.isnan(value) else f"{value:.2g}" for value in figures.values()]
@@ -99,12 +99,14 @@ def draw_tradeoff() -> Any:
     points = _tradeoff()
     fig, axes = style.figure("cone sweep: what accuracy costs, by substeps of 2 ms", 1, len(TRADES) - 1, height=3.8)
     for ax, what in zip(axes[0], list(TRADES)[1:], strict=True):
-        sweeps = {label: f for label, f in points.items() if label.startswith("cone-sweep") and not np.isnan(f[what])}
+        by_substeps = ("cone-sweep", "cone-sweep:substeps")
+        sweeps = {k: f for k, f in points.items() if k.partition("=")[0] in by_substeps and not np.isnan(f[what])}
         ax.plot(
             [f[COST] for f in sweeps.values()], [f[what] for f in sweeps.values()], color=style.COLOURS["cone-sweep"]
         )
         for label, figures in points.items():
-            name = label.partition("=")[2] or ("6, the default" if label == "cone-sweep" else label)
+            variant = label.partition(":")[2].removeprefix("substeps=")
+            name = variant or ("6, the default" if label == "cone-sweep" else label)
             ax.plot(figures[COST], figures[what], "o", color=style.COLOURS[label.partition(":")[0]])
             ax.annotate(name, (figures[COST], figures[what]), fontsize=8, xytext=(4, 4), textcoords="offset points")
         ax.set(xscale="log", yscale="log", xlabel=COST, ylabel=what)
