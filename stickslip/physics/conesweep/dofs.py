@@ -106,8 +106,7 @@ def resolve_rows(
             force += val * resolve_row(
                 settings, rows, val * vx[0], val * vx[1], dt, h, share, is_last, worldid, entry[0]
             )
-        t = tree.dof_treeid[i]
-        work.row_force[worldid, tree.tree_row[t] + i - tree.tree_dofadr[t]] = force
+        work.row_force[worldid, tree.dof_row[i]] = force
     for k in range(lane, rows.nwide, nlane):
         r = rows.wide[k]
         u = wp.vec2()
@@ -135,10 +134,8 @@ def gather_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, n
     """What rows do to the dofs of jointed trees."""
     for k in range(lane, tree.njointed_dof, nlane):
         i = tree.jointed_dof[k]
-        t = tree.dof_treeid[i]
         adr = rows.dof_adr[i]
-        at = tree.tree_row[t] + i - tree.tree_dofadr[t]
-        work.row_force[worldid, at] = rows_on(rows, worldid, adr, adr + rows.dof_num[i])
+        work.row_force[worldid, tree.dof_row[i]] = rows_on(rows, worldid, adr, adr + rows.dof_num[i])
 
 
 @wp.func
@@ -146,9 +143,8 @@ def gather_wide_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: i
     """What rows on several dofs add to what those on one alone do."""
     for k in range(lane, rows.nmixed, nlane):
         i = rows.mixed[k]
-        t = tree.dof_treeid[i]
         adr = rows.dof_adr[i]
-        at = tree.tree_row[t] + i - tree.tree_dofadr[t]
+        at = tree.dof_row[i]
         more = rows_on(rows, worldid, adr + rows.dof_single[i], adr + rows.dof_num[i])
         work.row_force[worldid, at] = work.row_force[worldid, at] + more
 

@@ -76,15 +76,13 @@ class Tree:
     body_weldid: wp.array[int]
     body_treeid: wp.array[int]
     body_kind: wp.array[int]  # FIXED, LONE or JOINTED
-    body_dofnum: wp.array[int]
-    body_dofadr: wp.array[int]
     body_subtreenum: wp.array[int]
     body_response: wp.array[int]  # where the responses of a jointed body begin: records, one for each dof of its tree
     chain_adr: wp.array[int]  # (nbody + 1,) dofs that move a body
     chain: wp.array[int]
     dof_bodyid: wp.array[int]
-    dof_parentid: wp.array[int]
     dof_treeid: wp.array[int]
+    dof_row: wp.array[int]  # its place in what rows do to dofs
     tree_dofadr: wp.array[int]
     tree_dofnum: wp.array[int]
     tree_inverse: wp.array[int]  # where the inverse of a tree's H begins, row by row

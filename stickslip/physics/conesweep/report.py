@@ -15,6 +15,7 @@ from stickslip.physics.conesweep.rows import (
     TENDON_FRICTION,
     Joints,
     Welds,
+    make_rows,
 )
 from stickslip.physics.conesweep.sweep import on_body
 from stickslip.physics.contact import conjugate, mul_quat
@@ -275,3 +276,26 @@ def write_contacts(contacts: Contacts, work: Work, result: Result, out: Rows, wo
                     out.id[worldid, address] = con
                     out.force[worldid, address] = value[j]
                 contacts.efc_address[con, j] = address
+
+
+@wp.kernel
+def limit_rows(tree: Tree, bodies: Bodies, work: Work, rows: RowSet, joints: Joints, result: Result, out: Rows):
+    """The rows of limits alone, without forces, for sensors that read them before forces are known."""
+    worldid = wp.tid()
+    for t in range(tree.ntree):
+        work.touched[worldid, t] = 0
+    for i in range(tree.nv):
+        work.v_free[worldid, i] = bodies.qvel[worldid, i]
+    make_rows(tree, bodies, work, rows, joints, worldid, 0, 1)
+    row = int(0)
+    for r in range(rows.n):
+        rows.f[worldid, r] = 0.0
+        rows.weight[worldid, r] = 1.0
+        if rows.kind[worldid, r] != LIMIT:
+            rows.kind[worldid, r] = 0
+        if is_reported(rows, worldid, r):
+            rows.df[worldid, r] = float(row)
+            row += 1
+    result.nl[worldid] = row
+    out.nefc[worldid] = row
+    write_rows(bodies, rows, joints, out, worldid, 0, 1)

@@ -181,8 +181,7 @@ def count_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nl
             entry = rows.dof_entry[e]
             if rows.kind[worldid, entry[0]] > 0 and rows.nnz[entry[0]] == 1:
                 total += wp.abs(rows.val[worldid, entry[1]])
-        t = tree.dof_treeid[i]
-        work.row_force[worldid, tree.tree_row[t] + i - tree.tree_dofadr[t]] = wp.vec2(total, 0.0)
+        work.row_force[worldid, tree.dof_row[i]] = wp.vec2(total, 0.0)
 
 
 @wp.func
@@ -244,9 +243,7 @@ def weigh_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nl
             own = rows.place[r] * tree.nv  # of a row on more than one dof
             if nnz > 1:
                 for i in range(tree.nv):
-                    other = tree.dof_treeid[i]
-                    at = tree.tree_row[other] + i - tree.tree_dofadr[other]
-                    total += work.row_force[worldid, at][0] * wp.abs(rows.felt[worldid, own + i])
+                    total += work.row_force[worldid, tree.dof_row[i]][0] * wp.abs(rows.felt[worldid, own + i])
             for k in range(rows.nwide):
                 s = rows.wide[k]
                 if rows.kind[worldid, s] > 0:

@@ -277,31 +277,6 @@ def _remember(
     carry.remember_rows(bodies, settings, rows, links, welds, worldid, lane, nlane)
 
 
-@wp.kernel
-def _limit_rows(tree: Tree, bodies: Bodies, work: Work, rows: RowSet, joints: Joints, result: Result, out: Rows):
-    """The rows of limits alone, without forces, for sensors that read them before forces are known."""
-    worldid = wp.tid()
-    for t in range(tree.ntree):
-        work.touched[worldid, t] = 0
-    for i in range(tree.nv):
-        work.v_free[worldid, i] = bodies.qvel[worldid, i]
-    rowset.make_rows(tree, bodies, work, rows, joints, worldid, 0, 1)
-    row = int(0)
-    for r in range(rows.n):
-        source = joints.source[r][0]
-        is_limit = source == rowset.JOINT_LIMIT or source == rowset.BALL_LIMIT or source == rowset.TENDON_LIMIT
-        rows.f[worldid, r] = 0.0
-        rows.weight[worldid, r] = 1.0
-        if not is_limit:
-            rows.kind[worldid, r] = 0
-        if report.is_reported(rows, worldid, r):
-            rows.df[worldid, r] = float(row)
-            row += 1
-    result.nl[worldid] = row
-    out.nefc[worldid] = row
-    report.write_rows(bodies, rows, joints, out, worldid, 0, 1)
-
-
 def _fill(struct: Any, *sources: object, **given: object) -> Any:
     """Set every attribute of a Warp struct: given, or of that name in the first source that has it."""
     for name in struct._cls.vars:
@@ -356,7 +331,7 @@ def _block(size: int) -> int:
 def write_limit_rows(m: Model, d: mjw.Data, s: Scratch) -> None:
     """Rows of limits alone, without forces: sensors of limits read them before there are any."""
     inputs = [m.sweep.tree, _bodies(m, d, d.qacc), s.work, s.rows, _joints(m, d), _result(m, d, s), rows_of(d)]
-    wp.launch(_limit_rows, dim=d.nworld, inputs=inputs)
+    wp.launch(report.limit_rows, dim=d.nworld, inputs=inputs)
 
 
 def solve(m: Model, d: mjw.Data, s: Scratch, qacc_free: wp.array, H: wp.array) -> None:

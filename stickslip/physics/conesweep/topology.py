@@ -89,17 +89,18 @@ def _chain(mjm: mujoco.MjModel, body: int) -> list[int]:
 
 
 def make_tree(mjm: mujoco.MjModel, m: rowfree.Model, row_dofs: Sequence[int]) -> Tree:
+    """Bodies, dofs and trees of a model; `row_dofs` are the dofs that rows can act on."""
     lone = lone_bodies(mjm, row_dofs)
     jointed = jointed_bodies(mjm, lone)
     tree = Tree()
     tree.nbody, tree.nv, tree.ntree = mjm.nbody, mjm.nv, mjm.ntree
     tree.body_rootid, tree.body_weldid, tree.body_treeid = m.body_rootid, m.body_weldid, m.body_treeid
-    tree.body_dofnum, tree.body_dofadr = m.body_dofnum, m.body_dofadr
     tree.body_subtreenum = m.structure.body_subtreenum
-    tree.dof_bodyid, tree.dof_parentid, tree.dof_treeid = m.dof_bodyid, m.dof_parentid, m.dof_treeid
+    tree.dof_bodyid, tree.dof_treeid = m.dof_bodyid, m.dof_treeid
     tree.tree_dofadr, tree.tree_dofnum = m.tree_dofadr, m.tree_dofnum
     of_trees, inverse_adr, row_adr = widths(mjm, lone)
     tree.tree_width, tree.tree_inverse, tree.tree_row = ints(of_trees), ints(inverse_adr[:-1]), ints(row_adr[:-1])
+    tree.dof_row = ints([row_adr[t] + i - mjm.tree_dofadr[t] for i, t in enumerate(mjm.dof_treeid)])
     tree.tree_lone = ints(lone)
     large = np.flatnonzero(mjm.tree_dofnum > int(SMALL_TREE))
     tree.large, tree.nlarge = ints(large), len(large)
