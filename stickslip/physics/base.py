@@ -55,6 +55,7 @@ class Health:
         overflow: one sentence for each buffer that was too small, with the value to raise it to
         notes: things worth knowing that do not make the result wrong
         nan_worlds: worlds whose state is no longer finite
+        failures: one sentence for each world that a physics gave up, and why
         ncon_peak: most contacts seen in any step, over all worlds
         nefc_peak: most constraint rows seen in any step, in one world
     """
@@ -64,15 +65,16 @@ class Health:
     nan_worlds: tuple[int, ...]
     ncon_peak: int
     nefc_peak: int
+    failures: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        return not self.overflow and not self.nan_worlds
+        return not self.overflow and not self.nan_worlds and not self.failures
 
     @property
     def messages(self) -> list[str]:
         """What is wrong, one sentence each; empty when all is well."""
-        messages = list(self.overflow)
+        messages = [*self.overflow, *self.failures]
         if self.nan_worlds:
             shown = ", ".join(map(str, self.nan_worlds[:8])) + (", ..." if len(self.nan_worlds) > 8 else "")
             messages.append(
@@ -80,6 +82,31 @@ class Health:
                 "reset them with reset(mask), or take a smaller timestep or softer contact"
             )
         return messages
+
+
+@dataclasses.dataclass(frozen=True)
+class Stats:
+    """What a physics with a solver, or with steps of its own, has done since the start of each world; host, (nworld,).
+
+    Attributes:
+        steps: steps that were taken
+        rejections: steps that were tried and not taken
+        iterations: of Newton's method
+        factorizations: of its Hessian
+        searches: evaluations along its directions
+        smallest_dt: shortest step, s
+        dt: step that comes next, s
+        trace: for each world when its last steps ended and how long they were, s; empty where that is not recorded
+    """
+
+    steps: NDArray[np.integer]
+    rejections: NDArray[np.integer]
+    iterations: NDArray[np.integer]
+    factorizations: NDArray[np.integer]
+    searches: NDArray[np.integer]
+    smallest_dt: NDArray[np.floating]
+    dt: NDArray[np.floating]
+    trace: tuple[tuple[NDArray[np.floating], NDArray[np.floating]], ...] = ()
 
 
 class Physics(abc.ABC, Generic[M, D]):
@@ -164,3 +191,11 @@ class StagedPhysics(Physics[M, D]):
         All but the last leave the state alone and may be repeated; "contact" adds to what "constraints", where there
         is such a stage, has begun.
         """
+
+
+class CountingPhysics(Physics[M, D]):
+    """A physics that counts what its solver does."""
+
+    @abc.abstractmethod
+    def stats(self, m: M, d: D) -> Stats:
+        """What was done since the start of each world."""

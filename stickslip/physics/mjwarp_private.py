@@ -20,6 +20,8 @@ __all__ = [
     "EqType",
     "Factor",
     "advance",
+    "advance_activation",
+    "damping_slope",
     "energy_pos",
     "energy_vel",
     "factor_solve",
@@ -63,28 +65,65 @@ def has_implicit_part(m: mjw.Model) -> bool:
     return flags & every != every
 
 
+def damping_slope(m: mjw.Model, d: mjw.Data, slope: wp.array) -> None:
+    """How much each dof is damped at its velocity, by its joint and by actuators: minus the slope of that force."""
+    wp.launch(
+        forward._compute_damping_deriv,
+        dim=(d.nworld, m.nv),
+        inputs=[
+            m.jnt_actuatorid,
+            m.dof_jntid,
+            m.dof_damping,
+            m.dof_dampingpoly,
+            m.actuator_trntype,
+            m.actuator_trnid,
+            m.actuator_damping,
+            m.actuator_dampingpoly,
+            m.actuator_gear,
+            d.qvel,
+        ],
+        outputs=[slope],
+    )
+
+
+def advance_activation(m: mjw.Model, d: mjw.Data, timestep: wp.array, act: wp.array) -> None:
+    """The activations of actuators after a time of its own for each world."""
+    wp.launch(
+        forward._next_activation,
+        dim=(d.nworld, m.nactuator),
+        inputs=[
+            timestep,
+            m.jnt_type,
+            m.actuator_trntype,
+            m.actuator_dyntype,
+            m.actuator_gaintype,
+            m.actuator_biastype,
+            m.actuator_actadr,
+            m.actuator_actnum,
+            m.actuator_trnid,
+            m.actuator_dynprm,
+            m.actuator_gainprm,
+            m.actuator_biasprm,
+            m.actuator_actlimited,
+            m.actuator_actrange,
+            m.actuator_gear,
+            d.act,
+            d.act_dot,
+            d.actuator_length,
+            d.actuator_velocity,
+            1.0,
+            True,
+        ],
+        outputs=[act],
+    )
+
+
 def integration_matrix(m: mjw.Model, d: mjw.Data) -> wp.array:
     """H = M + dt D (Euler: joint damping; implicitfast: all smooth velocity derivatives, free bodies as in M)."""
     if m.opt.integrator == mjw.IntegratorType.EULER:
         H = wp.clone(d.M)
         deriv = wp.empty((d.nworld, m.nv), dtype=float)
-        wp.launch(
-            forward._compute_damping_deriv,
-            dim=(d.nworld, m.nv),
-            inputs=[
-                m.jnt_actuatorid,
-                m.dof_jntid,
-                m.dof_damping,
-                m.dof_dampingpoly,
-                m.actuator_trntype,
-                m.actuator_trnid,
-                m.actuator_damping,
-                m.actuator_dampingpoly,
-                m.actuator_gear,
-                d.qvel,
-            ],
-            outputs=[deriv],
-        )
+        damping_slope(m, d, deriv)
         wp.launch(
             forward._euler_damp_qfrc,
             dim=(d.nworld, m.nv),

@@ -1,6 +1,5 @@
 """The cone sweep's model and data: MuJoCo Warp's, with the layout of trees, rows and links, and a memory of forces."""
 
-import copy
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
@@ -39,16 +38,6 @@ from stickslip.physics.conesweep.topology import (
 from stickslip.physics.rowfree import model as rowfree
 
 wp.set_module_options({"enable_backward": False})
-
-_SEEN_EARLY = (
-    mujoco.mjtGeom.mjGEOM_PLANE,
-    mujoco.mjtGeom.mjGEOM_HFIELD,
-    mujoco.mjtGeom.mjGEOM_SPHERE,
-    mujoco.mjtGeom.mjGEOM_CAPSULE,
-    mujoco.mjtGeom.mjGEOM_BOX,
-)
-"""Geoms whose contacts are all found before they touch. Of other convex ones only a single point is."""
-
 
 SWEEP_THREADS = 32768
 """Threads that the sweeps of all worlds may have; from measurements on an H200."""
@@ -164,23 +153,9 @@ def scratch_of(d: mjw.Data) -> Scratch:
     return scratch
 
 
-def own_options(mjm: mujoco.MjModel, ahead: float) -> mujoco.MjModel:
-    """A copy of the model whose collision detection looks ahead, and finds all points of two boxes that touch.
-
-    MuJoCo Warp has two routines for boxes. The one it takes by default now and then returns one point of two faces, or
-    none; the other, for models without native convex collision, returns all of them, also before they touch.
-    """
-    mjm = copy.copy(mjm)
-    mjm.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)
-    early = np.isin(mjm.geom_type, [int(kind) for kind in _SEEN_EARLY])
-    mjm.geom_gap[early & (mjm.geom_adhesion == 0.0)] += 0.5 * ahead  # adhesion pulls within the gap
-    mjm.pair_gap[early[mjm.pair_geom1] & early[mjm.pair_geom2] & (mjm.pair_adhesion == 0.0)] += ahead
-    return mjm
-
-
 def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None, settings: Settings, ahead: float) -> Model:
     """MuJoCo Warp's model on the current device, with the cone sweep's layout."""
-    m = rowfree.put_model(own_options(mjm, ahead), batch_sizes, Model)
+    m = rowfree.put_model(rowfree.look_ahead(mjm, ahead), batch_sizes, Model)
     sources, columns = rows_of_model(mjm)
     eqid, _ = links_of_model(mjm)
     tree = make_tree(mjm, m, flat(columns))

@@ -1,5 +1,6 @@
 """MuJoCo Warp's model with its tree laid out for row-free constraints, and data without a Jacobian."""
 
+import copy
 import dataclasses
 import warnings
 from typing import TypeVar
@@ -84,6 +85,30 @@ def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None, cls: type
         maxdepth=int(depth.max(initial=0)) + 1,
     )
     return model
+
+
+_SEEN_EARLY = (
+    mujoco.mjtGeom.mjGEOM_PLANE,
+    mujoco.mjtGeom.mjGEOM_HFIELD,
+    mujoco.mjtGeom.mjGEOM_SPHERE,
+    mujoco.mjtGeom.mjGEOM_CAPSULE,
+    mujoco.mjtGeom.mjGEOM_BOX,
+)
+"""Geoms whose contacts are all found before they touch. Of other convex ones only a single point is."""
+
+
+def look_ahead(mjm: mujoco.MjModel, ahead: float) -> mujoco.MjModel:
+    """A copy of the model whose collision detection looks ahead, and finds all points of two boxes that touch.
+
+    MuJoCo Warp has two routines for boxes. The one it takes by default now and then returns one point of two faces, or
+    none; the other, for models without native convex collision, returns all of them, also before they touch.
+    """
+    mjm = copy.copy(mjm)
+    mjm.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)
+    early = np.isin(mjm.geom_type, [int(kind) for kind in _SEEN_EARLY])
+    mjm.geom_gap[early & (mjm.geom_adhesion == 0.0)] += 0.5 * ahead  # adhesion pulls within the gap
+    mjm.pair_gap[early[mjm.pair_geom1] & early[mjm.pair_geom2] & (mjm.pair_adhesion == 0.0)] += ahead
+    return mjm
 
 
 def unsupported_features(mjm: mujoco.MjModel) -> list[str]:

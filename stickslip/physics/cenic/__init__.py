@@ -1,0 +1,1 @@
+"""Error-controlled integration around the convex step."""

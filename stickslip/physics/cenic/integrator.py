@@ -1,0 +1,378 @@
+"""Error-controlled integration: attempts of a step, captured once and launched until every world has arrived."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Literal
+
+import mujoco
+import mujoco_warp as mjw
+import warp as wp
+
+from stickslip import compilation
+from stickslip.errors import InputError
+from stickslip.physics import mjwarp_private as private
+from stickslip.physics import stages
+from stickslip.physics.cenic import trapezoid
+from stickslip.physics.cenic.control import (
+    FIRST,
+    Bounds,
+    Clock,
+    Trace,
+    choose_step,
+    forget_worlds,
+    judge_step,
+    start_clock,
+)
+from stickslip.physics.convex import data as convex
+from stickslip.physics.convex.model import Model, Problem, make_data, make_problem
+from stickslip.physics.convex.motion import move
+from stickslip.physics.convex.newton import Options, look_at
+from stickslip.physics.convex.potential import real
+from stickslip.physics.convex.report import tell
+from stickslip.physics.convex.step import geometry, prepare, solve, sum_forces
+
+wp.set_module_options({"enable_backward": False})
+
+Scheme = Literal["doubling", "trapezoid"]
+
+_SHARED = "ctrl qfrc_applied xfrc_applied mocap_pos mocap_quat eq_active userdata overflow time".split()
+"""What the middle of a step has in common with its start."""
+TOLERANCE = 1e-3
+"""Of a solve, relative to the accuracy: kappa of (34)."""
+LEAST_TOLERANCE = 1e-9
+ATTEMPTS = 100_000
+"""Most attempts of a step of the simulation; more means that the accuracy is out of reach."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How to integrate.
+
+    Attributes:
+        bounds: accuracy, longest and shortest step
+        scheme: how the error is found
+        iterations: most of Newton's method
+        reuse: whether factors are kept
+    """
+
+    bounds: Bounds
+    scheme: Scheme
+    iterations: int
+    reuse: bool
+
+    def options(self, scale: float, weight: float = 1.0) -> Options:
+        options = Options()
+        options.scale, options.weight = scale, weight
+        options.tolerance = max(TOLERANCE * self.bounds.accuracy, LEAST_TOLERANCE)
+        options.iterations, options.reuse = self.iterations, self.reuse
+        return options
+
+
+@dataclasses.dataclass
+class Room(convex.Room):
+    """What the integrator keeps with the data.
+
+    Attributes:
+        mid: problem of the second geometry, and its data
+        clock: steps of each world
+        trace: the last of them
+        weights: of the error of positions                                           (nq,)
+        qpos_full, v_full: end of the whole step                                     (nworld, nq), (nworld, nv)
+        qpos_mid, v_mid: middle of the step                                          likewise
+        qpos_end, v: end of the second half                                          likewise
+        act_end: activations at the end                                              (nworld, na)
+        qpos_last, qvel_last, v_last, dt_last: start, end and size of the last step that was accepted
+        guess: where a solve starts                                                  (nworld, nv)
+        graphs: what was captured, by name; empty when it has to be captured anew
+    """
+
+    mid: Problem
+    clock: Clock
+    trace: Trace
+    weights: wp.array
+    qpos_full: wp.array
+    v_full: wp.array
+    qpos_mid: wp.array
+    v_mid: wp.array
+    qpos_end: wp.array
+    act_end: wp.array
+    qpos_last: wp.array
+    qvel_last: wp.array
+    v_last: wp.array
+    dt_last: wp.array
+    guess: wp.array
+    graphs: dict[str, wp.Graph] = dataclasses.field(default_factory=dict)
+
+    def carried(self) -> dict[str, wp.array]:
+        clock = {f"clock_{name}": getattr(self.clock, name) for name in Clock.vars}
+        return {**super().carried(), **clock, "trace_clock": self.trace.clock}
+
+    def forget(self, mask: wp.array) -> None:
+        """Worlds in the mask start anew, with the first step."""
+        wp.launch(forget_worlds, dim=mask.size, inputs=[mask, self.trace, self.clock])
+        super().forget(mask)
+
+
+@wp.kernel
+def _mean(a: wp.array2d[real], b: wp.array2d[real], out: wp.array2d[real]):
+    worldid, i = wp.tid()
+    out[worldid, i] = real(0.5) * (a[worldid, i] + b[worldid, i])
+
+
+@wp.kernel
+def _advance_time(
+    # Model:
+    opt_timestep: wp.array[float],
+    # In:
+    clock: Clock,
+    # Data out:
+    time_out: wp.array[float],
+):
+    worldid = wp.tid()
+    if clock.failed[worldid] <= real(0.0):
+        time_out[worldid] += opt_timestep[worldid % opt_timestep.shape[0]]
+
+
+def own_data(mjm: mujoco.MjModel, d: mjw.Data, nconmax: int | None, njmax: int | None, trace: int,
+             weights: wp.array) -> convex.Data:
+    """MuJoCo Warp's data with room for the integrator."""
+    base = convex.make_room(mjm, d)
+    nworld = d.nworld
+    mid = make_data(mjm, nworld, nconmax, njmax)
+    for name in _SHARED:
+        setattr(mid, name, getattr(d, name))
+    clock, ring = Clock(), Trace()
+    for name, var in Clock.vars.items():
+        setattr(clock, name, wp.zeros(2 if name == "count" else nworld, dtype=var.type.dtype))
+    clock.dt = base.dt
+    ring.room = trace
+    ring.time, ring.dt = (wp.zeros((nworld, trace), dtype=real) for _ in range(2))
+    ring.clock = wp.zeros(nworld, dtype=real)
+
+    def positions() -> wp.array:
+        return wp.zeros((nworld, mjm.nq), dtype=real)
+
+    def velocities() -> wp.array:
+        return wp.zeros((nworld, mjm.nv), dtype=real)
+
+    room = Room(
+        **vars(base),
+        mid=make_problem(mjm, mid),
+        clock=clock,
+        trace=ring,
+        weights=weights,
+        qpos_full=positions(),
+        v_full=velocities(),
+        qpos_mid=positions(),
+        v_mid=velocities(),
+        qpos_end=positions(),
+        act_end=wp.zeros((nworld, mjm.na), dtype=float),
+        qpos_last=positions(),
+        qvel_last=velocities(),
+        v_last=velocities(),
+        dt_last=wp.zeros(nworld, dtype=real),
+        guess=velocities(),
+    )
+    return convex.own_data(d, room)
+
+
+def room_of(d: mjw.Data) -> Room:
+    """The integrator's room of data that it made."""
+    room = convex.room_of(d)
+    if not isinstance(room, Room):
+        raise InputError("this data has no room for an integrator: make it with Cenic.make_data")
+    return room
+
+
+def _move(m: Model, room: Room, scale: float, start: wp.array, v: wp.array, other: wp.array, share: float,
+          out: wp.array) -> None:
+    wp.launch(
+        move,
+        dim=(v.shape[0], m.njnt),
+        inputs=[m.jnt_type, m.jnt_qposadr, m.jnt_dofadr, room.dt, scale, start, v, other, share],
+        outputs=[out],
+    )
+
+
+def look(m: Model, d: mjw.Data) -> None:
+    """Geometry and problem at the start of a step."""
+    room = room_of(d)
+    convex.show_state(d, room.qpos, room.qvel)
+    geometry(m, d)
+    sum_forces(m, room.problem)
+    prepare(m, room.problem, room.qvel)
+
+
+def _solve(m: Model, room: Room, problem: Problem, options: Options, start: wp.array, guess: wp.array,
+           out: wp.array) -> None:
+    solve(m, problem, room.solver, room.nlane, options, room.dt, start, guess, out)
+
+
+def attempt(m: Model, d: mjw.Data, settings: Settings) -> None:
+    """One step of every world that has not arrived, and whether it is kept."""
+    room = room_of(d)
+    wp.launch(choose_step, dim=d.nworld, inputs=[room.clock, settings.bounds])
+    _solve(m, room, room.problem, settings.options(1.0), room.qvel, room.qvel, room.v_full)
+    _move(m, room, 1.0, room.qpos, room.v_full, room.v_full, 0.0, room.qpos_full)
+    if settings.scheme == "doubling":
+        _double(m, d, settings)
+    else:
+        _trapezoid(m, d, settings)
+    wp.launch(
+        judge_step,
+        dim=d.nworld,
+        inputs=[
+            room.weights,
+            settings.bounds,
+            room.trace,
+            room.qpos_full,
+            room.qpos_end,
+            room.v,
+            room.v_full,
+            room.act_end,
+        ],
+        outputs=[
+            room.clock,
+            room.qpos,
+            room.qvel,
+            d.act,
+            room.qpos_last,
+            room.qvel_last,
+            room.v_last,
+            room.dt_last,
+        ],
+    )
+
+
+def _double(m: Model, d: mjw.Data, settings: Settings) -> None:
+    """Two half steps, (22) and (23)."""
+    room, half = room_of(d), settings.options(0.5)
+    mid = room.mid.d
+    wp.launch(_mean, dim=room.qvel.shape, inputs=[room.qvel, room.v_full], outputs=[room.guess])
+    _solve(m, room, room.problem, half, room.qvel, room.guess, room.v_mid)
+    _move(m, room, 0.5, room.qpos, room.v_mid, room.v_mid, 0.0, room.qpos_mid)
+    if m.na:
+        private.advance_activation(m, d, room.clock.half, mid.act)
+    convex.show_state(mid, room.qpos_mid, room.v_mid)
+    geometry(m, mid)
+    sum_forces(m, room.mid)
+    prepare(m, room.mid, room.v_mid)
+    _solve(m, room, room.mid, half, room.v_mid, room.v_full, room.v)
+    _move(m, room, 0.5, room.qpos_mid, room.v, room.v, 0.0, room.qpos_end)
+    if m.na:
+        private.advance_activation(m, mid, room.clock.half, room.act_end)
+
+
+def _trapezoid(m: Model, d: mjw.Data, settings: Settings) -> None:
+    """The mean of the forces at both ends, the second as the whole step found it, (25)."""
+    room, tree = room_of(d), m.convex.tree
+    mid = room.mid.d
+    if m.na:
+        private.advance_activation(m, d, room.clock.half, mid.act)
+        private.advance_activation(m, d, room.clock.half, room.act_end)
+    convex.show_state(mid, room.qpos_full, room.v_full)
+    geometry(m, mid)
+    sum_forces(m, room.mid)
+    prepare(m, room.mid, room.v_full)
+    wp.launch(trapezoid.begin_forces, dim=d.nworld, inputs=[tree, room.problem.touch, room.qvel],
+              outputs=[room.solver])
+    wp.launch(trapezoid.mean_inertia, dim=d.M.shape, inputs=[d.M], outputs=[room.mid.inertia])
+    wp.launch(trapezoid.mean_forces, dim=(d.nworld, m.nv), inputs=[room.problem.inertia, room.solver],
+              outputs=[room.mid.inertia])
+    wp.launch(trapezoid.step_back, dim=d.nworld, inputs=[tree, room.dt, room.v_full], outputs=[room.mid.touch])
+    _solve(m, room, room.mid, settings.options(1.0, 0.5), room.qvel, room.v_full, room.v)
+    _move(m, room, 1.0, room.qpos, room.qvel, room.v, 0.5, room.qpos_end)
+
+
+def look_back(m: Model, d: mjw.Data) -> None:
+    """Geometry at the start of the last step of each world, for those who look at contacts and sensors."""
+    room = room_of(d)
+    convex.show_state(d, room.qpos_last, room.qvel_last)
+    geometry(m, d)
+    sum_forces(m, room.problem)
+    prepare(m, room.problem, room.qvel_last)
+
+
+def report(m: Model, d: mjw.Data) -> None:
+    """Contacts, forces and sensors of the last step of each world; then the state that it ended in."""
+    room, layout = room_of(d), m.convex
+    wp.launch(
+        look_at,
+        dim=d.nworld,
+        inputs=[layout.tree, layout.material, room.problem.touch, room.problem.rows, room.dt_last, room.v_last],
+    )
+    tell(m, room.problem, room.solver, room.dt_last, room.qvel_last, room.v_last)
+    mjw.camlight(m, d)
+    stages.sense_position(m, d)
+    stages.sense_velocity(m, d)
+    stages.sense_force(m, d)
+    convex.show_state(d, room.qpos, room.qvel)
+    wp.launch(_advance_time, dim=d.nworld, inputs=[m.opt.timestep, room.clock], outputs=[d.time])
+
+
+def begin(m: Model, d: mjw.Data, settings: Settings) -> None:
+    """Take the state that users wrote, and set the target."""
+    room = room_of(d)
+    convex.take_state(m, d)
+    wp.launch(
+        start_clock,
+        dim=d.nworld,
+        inputs=[m.opt.timestep, FIRST * settings.bounds.longest],
+        outputs=[room.clock],
+    )
+
+
+def step(m: Model, d: mjw.Data, settings: Settings) -> None:
+    """Advance every world to the end of its timestep."""
+    room = room_of(d)
+    if not room.graphs:
+        _capture(m, d, settings)
+    wp.capture_launch(room.graphs["begin"])
+    looked = False
+    attempts = 0
+    while True:
+        if not looked:
+            wp.capture_launch(room.graphs["look"])
+        wp.capture_launch(room.graphs["attempt"])
+        attempts += 1
+        pending, accepted = (int(n) for n in room.clock.count.numpy())
+        looked = accepted == 0
+        if pending == 0 or attempts == ATTEMPTS:
+            break
+    if d.nworld > 1 and attempts > 1:
+        wp.capture_launch(room.graphs["look back"])
+    wp.capture_launch(room.graphs["report"])
+
+
+def _capture(m: Model, d: mjw.Data, settings: Settings) -> None:
+    """Capture the parts of a step; the state stays as it is."""
+    room = room_of(d)
+    parts: dict[str, Callable[[], None]] = {
+        "begin": lambda: begin(m, d, settings),
+        "look": lambda: look(m, d),
+        "attempt": lambda: attempt(m, d, settings),
+        "look back": lambda: look_back(m, d),
+        "report": lambda: report(m, d),
+    }
+    device = d.qpos.device
+
+    def run() -> None:
+        for part in parts.values():
+            part()
+
+    names = "time qpos qvel act qacc_warmstart cvel cdof_dot overflow".split()
+    kept = {name: wp.clone(getattr(d, name)) for name in names}
+    exact = {name: wp.clone(array) for name, array in room.carried().items()}
+    compilation.load_kernels(run, device)
+    run()  # loads what that missed: nothing can be loaded while capturing
+    for name, array in kept.items():
+        wp.copy(getattr(d, name), array)
+    for name, array in room.carried().items():
+        wp.copy(array, exact[name])
+    room.solver.valid.zero_()
+    for name, part in parts.items():
+        with wp.ScopedCapture(device=device) as capture:
+            part()
+        room.graphs[name] = capture.graph
+
+

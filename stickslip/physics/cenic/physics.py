@@ -1,0 +1,169 @@
+"""The physics `Cenic`: the convex step under error control. The accuracy is chosen, not the step."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, final
+
+import mujoco
+import mujoco_warp as mjw
+import numpy as np
+import warp as wp
+from numpy.typing import NDArray
+
+from stickslip.errors import InputError
+from stickslip.physics.base import CountingPhysics, Health, Stage, Stats
+from stickslip.physics.cenic import integrator
+from stickslip.physics.cenic.integrator import Scheme, own_data, room_of
+from stickslip.physics.convex import model
+from stickslip.physics.convex.settings import check_material, check_number
+from stickslip.physics.rowfree.model import warn_unused
+from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
+from stickslip.state import State
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
+    """Convex steps whose size follows from the accuracy asked for; every world takes its own.
+
+    A step of the simulation lands exactly on the next multiple of the timestep, by as many steps as that takes.
+
+    Attributes:
+        accuracy: error of positions that a step may have [m, rad, components of quaternions]
+        max_step: longest step [s]
+        min_step: a world whose error asks for less is given up [s]
+        scheme: "doubling", two half steps against a whole one, or "trapezoid", second order in energy and slower
+        weights: of the error of each position, one for each of qpos; None: all 1
+        stiffness: of every contact geom [N/m]; None: a geom's own, the model's, or what follows from solref and mass
+        dissipation: Hunt and Crossley's, of every geom [s/m]; None: likewise
+        stiction: velocity below which contacts stick [m/s]; None: the model's, or 1e-6
+        ahead: distance at which contacts are noticed before they touch, on top of the model's gap [m]
+        iterations: most of Newton's method in a solve
+        reuse: whether factors are kept from solve to solve while they serve
+        trace: accepted steps of each world to remember for `stats`
+    """
+
+    name: ClassVar[str] = "cenic"
+    capturable: ClassVar[bool] = False
+    accuracy: float = 1e-3
+    max_step: float = 0.1
+    min_step: float = 1e-9
+    scheme: Scheme = "doubling"
+    weights: Sequence[float] | None = None
+    stiffness: float | None = None
+    dissipation: float | None = None
+    stiction: float | None = None
+    ahead: float = 0.005
+    iterations: int = 100
+    reuse: bool = True
+    trace: int = 0
+
+    def __post_init__(self) -> None:
+        check_number("accuracy", self.accuracy, 0.0, 1.0)
+        check_number("max_step", self.max_step, 0.0, 1.0)
+        check_number("min_step", self.min_step, 0.0, 1.0)
+        if self.min_step >= self.max_step:
+            raise InputError(f"min_step is {self.min_step}: it must be below max_step, {self.max_step}")
+        if self.scheme not in ("doubling", "trapezoid"):
+            raise InputError(f"scheme is {self.scheme!r}: use 'doubling' or 'trapezoid'")
+        check_material(self.stiffness, self.dissipation, self.stiction, self.ahead)
+        for name, low in (("iterations", 1), ("trace", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < low:
+                raise InputError(f"{name} is {value!r}: it must be a whole number, at least {low}")
+        if not isinstance(self.reuse, bool):
+            raise InputError(f"reuse is {self.reuse!r}: it must be True or False")
+        if self.weights is not None:
+            object.__setattr__(self, "weights", tuple(self.weights))
+            for i, weight in enumerate(self.weights):
+                if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0.0 <= weight < float("inf"):
+                    raise InputError(f"weights[{i}] is {weight!r}: it must be a number, at least 0")
+
+    def check(self, mjm: mujoco.MjModel) -> None:
+        self.put_model(mjm)
+
+    def put_model(self, mjm: mujoco.MjModel) -> model.Model:
+        self._weights(mjm)
+        with naming_unsupported(self.name, model.unsupported_features(mjm)):
+            m = model.put_model(
+                mjm,
+                ahead=self.ahead,
+                stiction=self.stiction,
+                stiffness=self.stiffness,
+                dissipation=self.dissipation,
+            )
+        warn_unused(mjm, "cenic sticks without them", 3)
+        m.opt.warn_overflow = False  # health() says it, once and with the number to raise
+        return m
+
+    def _weights(self, mjm: mujoco.MjModel) -> NDArray[np.float64]:
+        """The weight of each position in the error."""
+        if self.weights is None:
+            return np.ones(mjm.nq)
+        if len(self.weights) != mjm.nq:
+            raise InputError(f"weights has {len(self.weights)} numbers: the model has {mjm.nq} positions (nq)")
+        return np.asarray(self.weights, dtype=float)
+
+    def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
+        d = model.make_data(mjm, nworld, nconmax, njmax)
+        weights = wp.array(self._weights(mjm), dtype=wp.float64)
+        return own_data(mjm, d, nconmax, njmax, self.trace, weights)
+
+    def _settings(self) -> integrator.Settings:
+        bounds = integrator.Bounds()
+        bounds.accuracy, bounds.longest, bounds.shortest = self.accuracy, self.max_step, self.min_step
+        return integrator.Settings(bounds, self.scheme, self.iterations, self.reuse)
+
+    def advance(self, m: model.Model, d: Data) -> None:
+        integrator.step(m, d, self._settings())
+
+    def stages(self, m: model.Model, d: Data) -> list[Stage]:
+        return [("step", lambda: self.advance(m, d))]
+
+    def arrays(self, m: model.Model, d: Data) -> Mapping[str, wp.array]:
+        return {**super().arrays(m, d), **room_of(d).carried()}
+
+    def set_state(self, m: model.Model, d: Data, state: State) -> Data:
+        super().set_state(m, d, state)
+        room_of(d).forget(wp.ones(d.nworld, dtype=bool))
+        return d
+
+    def _reset(self, d: Data, mask: wp.array) -> Data:
+        room_of(d).forget(mask)
+        return super()._reset(d, mask)
+
+    def set_model(self, m: model.Model, d: Data, fields: Mapping[str, Any]) -> model.Model:
+        room_of(d).graphs.clear()
+        return super().set_model(m, d, fields)
+
+    def stats(self, m: model.Model, d: Data) -> Stats:
+        room = room_of(d)
+        clock, solver = room.clock, room.solver
+        count = clock.steps.numpy().copy()
+        traces = []
+        for world in range(d.nworld if self.trace else 0):
+            last = np.arange(max(0, count[world] - self.trace), count[world]) % max(self.trace, 1)
+            traces.append((room.trace.time.numpy()[world, last], room.trace.dt.numpy()[world, last]))
+        return Stats(
+            steps=count,
+            rejections=clock.rejections.numpy().copy(),
+            iterations=solver.iterations.numpy().copy(),
+            factorizations=solver.factorizations.numpy().copy(),
+            searches=solver.searches.numpy().copy(),
+            smallest_dt=clock.least.numpy().copy(),
+            dt=clock.next.numpy().copy(),
+            trace=tuple(traces),
+        )
+
+    def health(self, m: model.Model, d: Data) -> Health:
+        health = super().health(m, d)
+        clock = room_of(d).clock
+        failed, left = clock.failed.numpy(), clock.failed_at.numpy()
+        time = d.time.numpy() + np.asarray(m.opt.timestep.numpy())[np.arange(d.nworld) % m.opt.timestep.shape[0]] - left
+        broken = np.flatnonzero(failed)
+        told = tuple(
+            f"world {w} stopped at time {time[w]:.6g} s: a step of {failed[w]:.3g} s was rejected and min_step is "
+            f"{self.min_step:g}; ask for less accuracy than {self.accuracy:g}, softer contact, or check the state"
+            for w in broken[:8]
+        )
+        return dataclasses.replace(health, failures=(*health.failures, *told))

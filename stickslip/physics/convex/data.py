@@ -1,0 +1,115 @@
+"""MuJoCo Warp's data with room for a convex step, and the state in double precision."""
+
+import dataclasses
+
+import mujoco
+import mujoco_warp as mjw
+import warp as wp
+
+from stickslip.errors import InputError
+from stickslip.physics.convex.layout import Solver
+from stickslip.physics.convex.model import Problem, make_problem, make_solver
+from stickslip.physics.convex.motion import show, take
+from stickslip.physics.convex.potential import real
+
+wp.set_module_options({"enable_backward": False})
+
+
+@wp.kernel
+def _forget(mask: wp.array[bool], solver: Solver, qpos: wp.array2d[real], qvel: wp.array2d[real]):
+    """The exact state follows the shown one to the last digit, and nothing is counted or kept by the solver."""
+    worldid = wp.tid()
+    if mask[worldid]:
+        for i in range(qpos.shape[1]):
+            qpos[worldid, i] = wp.float64(wp.nan)
+        for i in range(qvel.shape[1]):
+            qvel[worldid, i] = wp.float64(wp.nan)
+        solver.valid[worldid] = 0
+        solver.iterations[worldid] = 0
+        solver.factorizations[worldid] = 0
+        solver.searches[worldid] = 0
+        solver.unfinished[worldid] = 0
+
+
+@dataclasses.dataclass
+class Room:
+    """What a convex step keeps with the data.
+
+    Attributes:
+        problem: of the geometry of the data itself
+        solver: Newton's method
+        nlane: lanes of a world
+        dt: size of the step, s; 0 leaves a world alone           (nworld,)
+        qpos, qvel: the state in double precision; `qpos` and `qvel` of the data show it    (nworld, nq), (nworld, nv)
+        v: velocity at the end of the step                        (nworld, nv)
+    """
+
+    problem: Problem
+    solver: Solver
+    nlane: int
+    dt: wp.array
+    qpos: wp.array
+    qvel: wp.array
+    v: wp.array
+
+    def carried(self) -> dict[str, wp.array]:
+        """The arrays that the next step starts from, by name."""
+        solver = self.solver
+        kept = {
+            name: getattr(solver, name) for name in ("iterations", "factorizations", "searches", "unfinished", "wanted")
+        }
+        return {"exact_qpos": self.qpos, "exact_qvel": self.qvel, **kept}
+
+
+    def forget(self, mask: wp.array) -> None:
+        """Worlds in the mask start anew."""
+        wp.launch(_forget, dim=mask.size, inputs=[mask, self.solver, self.qpos, self.qvel])
+
+
+@dataclasses.dataclass
+class Data(mjw.Data):
+    """MuJoCo Warp's data with room for a convex step.
+
+    Attributes:
+        convex: the state in double precision, and room to work in
+    """
+
+    convex: Room
+
+
+def make_room(mjm: mujoco.MjModel, d: mjw.Data) -> Room:
+    """Room for one convex step."""
+    solver, nlane = make_solver(mjm, d)
+    qpos = wp.zeros((d.nworld, mjm.nq), dtype=real)
+    qvel, v = (wp.zeros((d.nworld, mjm.nv), dtype=real) for _ in range(2))
+    return Room(make_problem(mjm, d), solver, nlane, wp.zeros(d.nworld, dtype=real), qpos, qvel, v)
+
+
+def own_data(d: mjw.Data, room: Room) -> Data:
+    """MuJoCo Warp's data with that room."""
+    out = Data.__new__(Data)
+    out.__dict__.update(d.__dict__)
+    out.convex = room
+    room.problem.d = out
+    return out
+
+
+def room_of(d: mjw.Data) -> Room:
+    """The room of data that was made for a convex step."""
+    room = getattr(d, "convex", None)
+    if not isinstance(room, Room):
+        raise InputError("this data has no room for a convex step: make it with make_data of the physics that steps it")
+    return room
+
+
+def take_state(m: mjw.Model, d: mjw.Data) -> None:
+    """Let the exact state follow what was written to `qpos` and `qvel`."""
+    room = room_of(d)
+    wp.launch(take, dim=d.qpos.shape, inputs=[d.qpos], outputs=[room.qpos])
+    wp.launch(take, dim=d.qvel.shape, inputs=[d.qvel], outputs=[room.qvel])
+
+
+def show_state(d: mjw.Data, qpos: wp.array, qvel: wp.array) -> None:
+    """Show a state as `qpos` and `qvel` of a Data."""
+    wp.launch(show, dim=d.qpos.shape, inputs=[qpos], outputs=[d.qpos])
+    wp.launch(show, dim=d.qvel.shape, inputs=[qvel], outputs=[d.qvel])

@@ -1,0 +1,552 @@
+"""Newton's method on the convex problem of a step, (30) to (35): one world a block, all iterations in one kernel."""
+
+import warp as wp
+
+from stickslip.physics.convex.jacobian import add_contacts, contact_velocity, multiply_inertia, subtract_impulse
+from stickslip.physics.convex.lanes import lane_max, lane_sum, sync
+from stickslip.physics.convex.layout import Inertia, Law, Material, RowSet, Solver, Touch, Tree, vec6
+from stickslip.physics.convex.potential import (
+    clamped_cost,
+    clamped_impulse,
+    dry_impulse,
+    friction_impulse,
+    normal_cost,
+    normal_impulse,
+    real,
+    slip,
+    vec5,
+)
+from stickslip.physics.convex.skyline import factorize, substitute
+
+wp.set_module_options({"enable_backward": False})
+
+OFF = wp.constant(int(Law.OFF))
+RIGID = wp.constant(int(Law.RIGID))
+LIMIT = wp.constant(int(Law.LIMIT))
+LINEAR = wp.constant(int(Law.LINEAR))
+DRY = wp.constant(int(Law.DRY))
+
+UNBOUNDED = wp.constant(wp.float64(1.0e300))
+SEARCH_TOLERANCE = wp.constant(wp.float64(0.03))
+"""Slope at the end of a line search, as a share of that at its start."""
+SEARCHES = wp.constant(30)
+"""Most evaluations of a line search."""
+WIDEST = wp.constant(wp.float64(16.0))
+"""Longest step along a direction, which a factor from before may have made too short."""
+DESIRED = wp.constant(wp.float64(10.0))
+"""Iterations that a factor may take before a fresh one pays: N of (35)."""
+LARGEST_RATE = wp.constant(wp.float64(0.9999))
+
+
+@wp.struct
+class Options:
+    """How to solve.
+
+    Attributes:
+        scale: size of the step, as a share of dt
+        tolerance: of the gradient over mass and of the change of velocity, relative to the speed, at least 1
+        iterations: most of Newton's method
+        reuse: whether factors are kept from solve to solve
+        weight: share of the contacts' impulses: 1/2 in the trapezoid rule
+    """
+
+    scale: wp.float64
+    tolerance: wp.float64
+    iterations: int
+    reuse: bool
+    weight: wp.float64
+
+
+@wp.func
+def tangential(v: vec6) -> vec5:
+    return vec5(v[1], v[2], v[3], v[4], v[5])
+
+
+@wp.func
+def contact_impulse(touch: Touch, slot: int, v: vec6, dt: real) -> vec6:
+    """Normal impulse (13) and friction (14) at a velocity of the contact."""
+    normal, _slope = normal_impulse(v[0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt)
+    t = tangential(v)
+    musq = touch.musq[slot]
+    f = friction_impulse(t, musq, dt * touch.lagged[slot], slip(t, musq, touch.eps[slot]))
+    return vec6(normal, f[0], f[1], f[2], f[3], f[4])
+
+
+@wp.func
+def row_impulse(material: Material, rows: RowSet, worldid: int, r: int, s: real):
+    """Impulse of a row, and minus its slope."""
+    if rows.law[worldid, r] == DRY:
+        return dry_impulse(s, rows.bias[worldid, r], material.joint_stiction)
+    return clamped_impulse(
+        s, rows.bias[worldid, r], rows.gain[worldid, r], rows.least[worldid, r], rows.most[worldid, r]
+    )
+
+
+@wp.func
+def set_laws(material: Material, rows: RowSet, dt: real, worldid: int, lane: int, nlane: int):
+    """The impulse of each row for a step of dt, as bias - gain s between bounds; the loss of dry friction is its bias."""
+    for r in range(lane, rows.n, nlane):
+        law = rows.law[worldid, r]
+        bias = real(0.0)
+        gain = real(0.0)
+        least = -UNBOUNDED
+        most = UNBOUNDED
+        if law == RIGID or law == LIMIT:
+            # (18) with k = 4 pi^2 m / (beta dt)^2 and tau = beta dt / pi: gain = dt (dt + tau) k
+            beta = material.rigidity
+            tau = beta * dt / real(wp.PI)
+            gain = real(4.0 * wp.PI * wp.PI) / (beta * beta) * (real(1.0) + beta / real(wp.PI))
+            gain = gain / rows.weight[worldid, r]
+            bias = -gain * rows.residual[worldid, r] / (dt + tau)
+            if law == LIMIT:
+                least = real(0.0)
+        elif law == LINEAR:
+            rate = rows.rate[worldid, r]
+            gain = rate + dt * rows.spring[worldid, r]
+            bias = rows.residual[worldid, r]
+            if gain > real(0.0):
+                bias += rate * rows.vel[worldid, r]
+            gain = dt * wp.max(gain, real(0.0))
+            bias = dt * bias
+            least = dt * rows.low[worldid, r]
+            most = dt * rows.high[worldid, r]
+        elif law == DRY:
+            bias = dt * rows.weight[worldid, r]
+        else:
+            least = real(0.0)
+            most = real(0.0)
+        rows.bias[worldid, r] = bias
+        rows.gain[worldid, r] = gain
+        rows.least[worldid, r] = least
+        rows.most[worldid, r] = most
+
+
+@wp.func
+def row_velocity(rows: RowSet, x: wp.array2d[real], worldid: int, r: int) -> real:
+    total = real(0.0)
+    for k in range(rows.adr[r], rows.adr[r] + rows.num[r]):
+        total += rows.val[worldid, k] * x[worldid, rows.col[k]]
+    return total
+
+
+@wp.func
+def make_gradient(
+    tree: Tree,
+    material: Material,
+    touch: Touch,
+    rows: RowSet,
+    solver: Solver,
+    dt: real,
+    weight: real,
+    worldid: int,
+    lane: int,
+    nlane: int,
+):
+    """g = A v - r - J' gamma; slopes of the contacts are kept for the Hessian."""
+    for i in range(lane, tree.nv, nlane):
+        solver.g[worldid, i] = solver.Av[worldid, i] - solver.r[worldid, i]
+    sync(nlane)
+    adr = touch.adr[worldid]
+    for k in range(lane, touch.num[worldid], nlane):
+        slot = adr + k
+        v = touch.v[slot]
+        normal, slope = normal_impulse(v[0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt)
+        t = tangential(v)
+        musq = touch.musq[slot]
+        s = slip(t, musq, touch.eps[slot])
+        tangent = dt * touch.lagged[slot] / s
+        touch.normal[slot] = slope
+        touch.tangent[slot] = tangent
+        touch.bend[slot] = tangent / (s * s)
+        if normal > real(0.0) or tangent > real(0.0):
+            f = -tangent * wp.cw_mul(musq, t)
+            push = weight * vec6(normal, f[0], f[1], f[2], f[3], f[4])
+            subtract_impulse(tree, touch, push, solver.g, slot, worldid)
+    for r in range(lane, rows.n, nlane):
+        impulse, _slope = row_impulse(material, rows, worldid, r, rows.s[worldid, r])
+        if impulse != real(0.0):
+            for k in range(rows.adr[r], rows.adr[r] + rows.num[r]):
+                wp.atomic_add(solver.g, worldid, rows.col[k], -impulse * rows.val[worldid, k])
+    sync(nlane)
+
+
+@wp.func
+def make_factor(
+    tree: Tree,
+    material: Material,
+    inertia: Inertia,
+    touch: Touch,
+    rows: RowSet,
+    solver: Solver,
+    dt: real,
+    weight: real,
+    worldid: int,
+    lane: int,
+    nlane: int,
+):
+    """The Hessian A + J' G J at the iterate, in the order of its geometry, and its factor."""
+    for i in range(lane, tree.nv, nlane):
+        solver.at[worldid, i] = inertia.at[worldid, i]
+        solver.first[worldid, i] = inertia.first[worldid, i]
+        solver.adr[worldid, i] = inertia.adr[worldid, i]
+    for i in range(lane, inertia.size[worldid], nlane):
+        solver.factor[worldid, i] = real(0.0)
+    sync(nlane)
+    for i in range(lane, tree.nv, nlane):
+        row = solver.at[worldid, i]
+        adr = solver.adr[worldid, row]
+        implicit = wp.float64(inertia.damping[worldid, i]) + dt * wp.float64(inertia.spring[worldid, i])
+        solver.factor[worldid, adr + row] = dt * implicit
+        for k in range(tree.sym_adr[i], tree.sym_adr[i] + tree.sym_num[i]):
+            col = solver.at[worldid, tree.sym_col[k]]
+            if col <= row:
+                solver.factor[worldid, adr + col] += wp.float64(inertia.M[worldid, tree.sym_at[k]])
+    sync(nlane)
+    add_contacts(tree, touch, solver, weight, worldid, lane, nlane)
+    for r in range(lane, rows.n, nlane):
+        _impulse, slope = row_impulse(material, rows, worldid, r, rows.s[worldid, r])
+        if slope > real(0.0):
+            end = rows.adr[r] + rows.num[r]
+            for k in range(rows.adr[r], end):
+                row = solver.at[worldid, rows.col[k]]
+                scaled = slope * rows.val[worldid, k]
+                for j in range(rows.adr[r], end):
+                    col = solver.at[worldid, rows.col[j]]
+                    if col <= row:
+                        wp.atomic_add(
+                            solver.factor, worldid, solver.adr[worldid, row] + col, scaled * rows.val[worldid, j]
+                        )
+    sync(nlane)
+    factorize(solver.factor, solver.first, solver.adr, tree.nv, real(1.0e-30), worldid, lane, nlane)
+    sync(nlane)
+
+
+@wp.func
+def make_direction(
+    tree: Tree,
+    inertia: Inertia,
+    touch: Touch,
+    rows: RowSet,
+    solver: Solver,
+    dt: real,
+    worldid: int,
+    lane: int,
+    nlane: int,
+):
+    """p = -H^-1 g, and what it does to contacts and rows."""
+    for i in range(lane, tree.nv, nlane):
+        solver.x[worldid, solver.at[worldid, i]] = -solver.g[worldid, i]
+    sync(nlane)
+    substitute(solver.factor, solver.first, solver.adr, solver.x, tree.nv, worldid, lane, nlane)
+    sync(nlane)
+    for i in range(lane, tree.nv, nlane):
+        solver.p[worldid, i] = solver.x[worldid, solver.at[worldid, i]]
+    sync(nlane)
+    multiply_inertia(tree, inertia, solver.p, solver.Ap, dt, worldid, lane, nlane)
+    adr = touch.adr[worldid]
+    for k in range(lane, touch.num[worldid], nlane):
+        touch.dv[adr + k] = contact_velocity(tree, touch, solver.p, adr + k, worldid)
+    for r in range(lane, rows.n, nlane):
+        rows.ds[worldid, r] = row_velocity(rows, solver.p, worldid, r)
+    sync(nlane)
+
+
+@wp.func
+def along(
+    material: Material,
+    touch: Touch,
+    rows: RowSet,
+    alpha: real,
+    dt: real,
+    weight: real,
+    worldid: int,
+    lane: int,
+    nlane: int,
+):
+    """First and second derivative along the direction, of contacts and rows only; of this lane's share."""
+    slope = real(0.0)
+    curvature = real(0.0)
+    adr = touch.adr[worldid]
+    for k in range(lane, touch.num[worldid], nlane):
+        slot = adr + k
+        v = touch.v[slot]
+        dv = touch.dv[slot]
+        normal, bend = normal_impulse(
+            v[0] + alpha * dv[0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt
+        )
+        slope -= weight * normal * dv[0]
+        curvature += weight * bend * dv[0] * dv[0]
+        lagged = weight * dt * touch.lagged[slot]
+        if lagged > real(0.0):
+            dt5 = tangential(dv)
+            t = tangential(v) + alpha * dt5
+            musq = touch.musq[slot]
+            s = slip(t, musq, touch.eps[slot])
+            scaled = wp.cw_mul(musq, dt5)
+            a = wp.dot(scaled, t) / s
+            slope += lagged * a
+            curvature += lagged / s * (wp.dot(scaled, dt5) - a * a)
+    for r in range(lane, rows.n, nlane):
+        ds = rows.ds[worldid, r]
+        impulse, bend = row_impulse(material, rows, worldid, r, rows.s[worldid, r] + alpha * ds)
+        slope -= impulse * ds
+        curvature += bend * ds * ds
+    return slope, curvature
+
+
+@wp.func
+def cost(
+    material: Material,
+    touch: Touch,
+    rows: RowSet,
+    alpha: real,
+    dt: real,
+    weight: real,
+    worldid: int,
+    lane: int,
+    nlane: int,
+) -> real:
+    """The potentials of contacts and rows along the direction; of this lane's share."""
+    total = real(0.0)
+    adr = touch.adr[worldid]
+    for k in range(lane, touch.num[worldid], nlane):
+        slot = adr + k
+        v = touch.v[slot] + alpha * touch.dv[slot]
+        total += weight * normal_cost(v[0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt)
+        lagged = weight * dt * touch.lagged[slot]
+        if lagged > real(0.0):
+            total += lagged * slip(tangential(v), touch.musq[slot], touch.eps[slot])
+    for r in range(lane, rows.n, nlane):
+        s = rows.s[worldid, r] + alpha * rows.ds[worldid, r]
+        if rows.law[worldid, r] == DRY:
+            total += rows.bias[worldid, r] * wp.sqrt(s * s + material.joint_stiction * material.joint_stiction)
+        else:
+            total += clamped_cost(
+                s, rows.bias[worldid, r], rows.gain[worldid, r], rows.least[worldid, r], rows.most[worldid, r]
+            )
+    return total
+
+
+@wp.func
+def cubic_guess(f0: real, f1: real, g0: real, g1: real) -> real:
+    """Where the cubic through two values and slopes at 0 and 1 is lowest; half way where it has no minimum."""
+    d1 = g0 + g1 - real(3.0) * (f1 - f0)
+    d2 = wp.sqrt(wp.max(d1 * d1 - g0 * g1, real(0.0)))
+    bottom = g1 - g0 + real(2.0) * d2
+    if not (bottom > real(0.0)):
+        return real(0.5)
+    return wp.clamp(real(1.0) - (g1 + d2 - d1) / bottom, real(0.01), real(0.99))
+
+
+@wp.func
+def line_search(
+    tree: Tree,
+    material: Material,
+    touch: Touch,
+    rows: RowSet,
+    solver: Solver,
+    dt: real,
+    weight: real,
+    worldid: int,
+    lane: int,
+    nlane: int,
+) -> real:
+    """The step along p where the slope vanishes, to a share of that at the start."""
+    slope0 = real(0.0)
+    linear = real(0.0)
+    quadratic = real(0.0)
+    for i in range(lane, tree.nv, nlane):
+        p = solver.p[worldid, i]
+        slope0 += solver.g[worldid, i] * p
+        linear += (solver.Av[worldid, i] - solver.r[worldid, i]) * p
+        quadratic += solver.Ap[worldid, i] * p
+    slope0 = lane_sum(slope0, nlane)
+    linear = lane_sum(linear, nlane)
+    quadratic = lane_sum(quadratic, nlane)
+    enough = -SEARCH_TOLERANCE * slope0
+
+    low = real(0.0)
+    high = real(1.0)
+    alpha = real(1.0)
+    slope, curvature = along(material, touch, rows, alpha, dt, weight, worldid, lane, nlane)
+    slope = lane_sum(slope, nlane) + linear + quadratic
+    curvature = lane_sum(curvature, nlane) + quadratic
+    count = int(1)
+    if wp.abs(slope) > enough:
+        if slope < real(0.0):
+            # too short: go on while it falls
+            while slope < real(0.0) and high < WIDEST:
+                low = high
+                high = real(2.0) * high
+                slope, curvature = along(material, touch, rows, high, dt, weight, worldid, lane, nlane)
+                slope = lane_sum(slope, nlane) + linear + high * quadratic
+                curvature = lane_sum(curvature, nlane) + quadratic
+                count += 1
+            alpha = high
+        else:
+            f0 = lane_sum(cost(material, touch, rows, real(0.0), dt, weight, worldid, lane, nlane), nlane)
+            f1 = lane_sum(cost(material, touch, rows, real(1.0), dt, weight, worldid, lane, nlane), nlane)
+            f1 += linear + real(0.5) * quadratic
+            alpha = cubic_guess(f0, f1, slope0, slope)
+            slope, curvature = along(material, touch, rows, alpha, dt, weight, worldid, lane, nlane)
+            slope = lane_sum(slope, nlane) + linear + alpha * quadratic
+            curvature = lane_sum(curvature, nlane) + quadratic
+            count += 3
+        while wp.abs(slope) > enough and count < SEARCHES:
+            if slope < real(0.0):
+                low = alpha
+            else:
+                high = alpha
+            alpha = alpha - slope / wp.max(curvature, real(1.0e-300))
+            if not (alpha > low and alpha < high):
+                alpha = real(0.5) * (low + high)
+            slope, curvature = along(material, touch, rows, alpha, dt, weight, worldid, lane, nlane)
+            slope = lane_sum(slope, nlane) + linear + alpha * quadratic
+            curvature = lane_sum(curvature, nlane) + quadratic
+            count += 1
+    if lane == 0:
+        solver.searches[worldid] += count
+    return alpha
+
+
+@wp.kernel
+def solve_step(
+    tree: Tree,
+    material: Material,
+    inertia: Inertia,
+    touch: Touch,
+    rows: RowSet,
+    solver: Solver,
+    options: Options,
+    # In:
+    dt_in: wp.array[real],
+    v_start: wp.array2d[real],
+    v_guess: wp.array2d[real],
+    nlane: int,
+    # Out:
+    v_out: wp.array2d[real],
+):
+    """v_out = argmin of (16) for each world with dt > 0."""
+    worldid, lane = wp.tid()
+    dt = dt_in[worldid] * options.scale
+    if not (dt > real(0.0)):
+        return
+    if inertia.size[worldid] > solver.room:
+        if lane == 0:
+            solver.wanted[worldid] = wp.max(solver.wanted[worldid], inertia.size[worldid])
+        for i in range(lane, tree.nv, nlane):
+            v_out[worldid, i] = wp.float64(wp.nan)
+        return
+    weight = options.weight
+
+    # r = M v + dt (force + damping v), with A holding the implicit part
+    for i in range(lane, tree.nv, nlane):
+        total = dt * (inertia.force[worldid, i] + wp.float64(inertia.damping[worldid, i]) * v_start[worldid, i])
+        for k in range(tree.sym_adr[i], tree.sym_adr[i] + tree.sym_num[i]):
+            total += wp.float64(inertia.M[worldid, tree.sym_at[k]]) * v_start[worldid, tree.sym_col[k]]
+        solver.r[worldid, i] = total
+        solver.v[worldid, i] = v_guess[worldid, i]
+    set_laws(material, rows, dt, worldid, lane, nlane)
+    sync(nlane)
+    multiply_inertia(tree, inertia, solver.v, solver.Av, dt, worldid, lane, nlane)
+    adr = touch.adr[worldid]
+    for k in range(lane, touch.num[worldid], nlane):
+        touch.v[adr + k] = touch.given[adr + k] + contact_velocity(tree, touch, solver.v, adr + k, worldid)
+    for r in range(lane, rows.n, nlane):
+        rows.s[worldid, r] = row_velocity(rows, solver.v, worldid, r)
+    sync(nlane)
+    make_gradient(tree, material, touch, rows, solver, dt, weight, worldid, lane, nlane)
+
+    valid = options.reuse and solver.valid[worldid] != 0
+    fresh = bool(False)
+    iteration = int(0)
+    factorizations = int(0)
+    before = real(-1.0)
+    rate = real(-1.0)
+    running = bool(True)
+    finished = bool(True)
+    while running:
+        error = real(0.0)
+        speed = real(1.0)
+        broken = real(0.0)
+        for i in range(lane, tree.nv, nlane):
+            scaled = wp.abs(solver.g[worldid, i]) / wp.float64(inertia.M[worldid, tree.diag_at[i]])
+            if not wp.isfinite(scaled):
+                broken = real(1.0)
+            error = wp.max(error, scaled)
+            speed = wp.max(speed, wp.abs(solver.v[worldid, i]))
+        error = lane_max(error, nlane)
+        speed = lane_max(speed, nlane)
+        broken = lane_max(broken, nlane)
+        limit = options.tolerance * speed
+        if broken > real(0.0) or error <= limit:
+            running = False
+        elif iteration >= options.iterations:
+            running = False
+            finished = False
+        else:
+            # (35): a fresh factor where the one there would take too long
+            if valid and not fresh and rate >= real(0.0):
+                left = wp.pow(rate, wp.max(DESIRED - real(iteration), real(1.0))) / (real(1.0) - rate)
+                if left * before > limit:
+                    valid = False
+            if fresh and iteration > 0:
+                valid = False
+            if not valid:
+                make_factor(tree, material, inertia, touch, rows, solver, dt, weight, worldid, lane, nlane)
+                factorizations += 1
+                valid = True
+                fresh = True
+                rate = real(-1.0)
+            make_direction(tree, inertia, touch, rows, solver, dt, worldid, lane, nlane)
+            alpha = line_search(tree, material, touch, rows, solver, dt, weight, worldid, lane, nlane)
+            change = real(0.0)
+            for i in range(lane, tree.nv, nlane):
+                step = alpha * solver.p[worldid, i]
+                change = wp.max(change, wp.abs(step))
+                solver.v[worldid, i] += step
+                solver.Av[worldid, i] += alpha * solver.Ap[worldid, i]
+            for k in range(lane, touch.num[worldid], nlane):
+                touch.v[adr + k] += alpha * touch.dv[adr + k]
+            for r in range(lane, rows.n, nlane):
+                rows.s[worldid, r] += alpha * rows.ds[worldid, r]
+            change = lane_max(change, nlane)
+            iteration += 1
+            make_gradient(tree, material, touch, rows, solver, dt, weight, worldid, lane, nlane)
+            if before > real(0.0):
+                rate = wp.min(change / before, LARGEST_RATE)
+                # (33): what is left to go
+                if rate / (real(1.0) - rate) * change <= limit:
+                    running = False
+            before = change
+
+    for i in range(lane, tree.nv, nlane):
+        v_out[worldid, i] = solver.v[worldid, i]
+    if lane == 0:
+        solver.iterations[worldid] += iteration
+        solver.factorizations[worldid] += factorizations
+        solver.valid[worldid] = wp.where(valid, 1, 0)
+        if not finished:
+            solver.unfinished[worldid] += 1
+
+
+@wp.kernel
+def look_at(
+    tree: Tree,
+    material: Material,
+    touch: Touch,
+    rows: RowSet,
+    # In:
+    dt_in: wp.array[real],
+    v_in: wp.array2d[real],
+):
+    """Bring contacts and rows to a velocity that a step of dt ended with, as the solve of that step left them."""
+    worldid = wp.tid()
+    dt = dt_in[worldid]
+    if dt > real(0.0):
+        set_laws(material, rows, dt, worldid, 0, 1)
+        adr = touch.adr[worldid]
+        for k in range(touch.num[worldid]):
+            touch.v[adr + k] = touch.given[adr + k] + contact_velocity(tree, touch, v_in, adr + k, worldid)
+        for r in range(rows.n):
+            rows.s[worldid, r] = row_velocity(rows, v_in, worldid, r)

@@ -1,0 +1,106 @@
+"""The potentials of constraints: impulse (minus the gradient), its slope (the Hessian) and the value itself.
+
+All in double precision and for one constraint, along its own velocities. Each is convex.
+"""
+
+import warp as wp
+
+wp.set_module_options({"enable_backward": False})
+
+real = wp.float64
+vec5 = wp.types.vector(length=5, dtype=wp.float64)
+
+_NEVER = wp.constant(wp.float64(1.0e300))
+
+
+@wp.func
+def normal_edge(elastic: real, stiffness: real, dissipation: real, dt: real) -> real:
+    """Normal velocity from which on there is no force: the contact opens, or it opens too fast for the material."""
+    edge = elastic / (dt * stiffness)
+    if dissipation > real(0.0):
+        edge = wp.min(edge, real(1.0) / dissipation)
+    return edge
+
+
+@wp.func
+def normal_impulse(v: real, elastic: real, stiffness: real, dissipation: real, dt: real):
+    """Equation (13): dt (fe - dt k v)_+ (1 - d v)_+, and minus its slope."""
+    spring = elastic - dt * stiffness * v
+    damper = real(1.0) - dissipation * v
+    if spring <= real(0.0) or damper <= real(0.0):
+        return real(0.0), real(0.0)
+    return dt * spring * damper, dt * (dt * stiffness * damper + dissipation * spring)
+
+
+@wp.func
+def normal_cost(v: real, elastic: real, stiffness: real, dissipation: real, dt: real) -> real:
+    """The potential of (13): the impulse summed from v to where it ends."""
+    edge = normal_edge(elastic, stiffness, dissipation, dt)
+    if v >= edge:
+        return real(0.0)
+    # with w = edge - v the two factors are linear in w
+    w = edge - v
+    a0 = wp.max(elastic - dt * stiffness * edge, real(0.0))
+    b0 = wp.max(real(1.0) - dissipation * edge, real(0.0))
+    a1 = dt * stiffness
+    b1 = dissipation
+    return dt * w * (a0 * b0 + w * (real(0.5) * (a0 * b1 + a1 * b0) + w * a1 * b1 / real(3.0)))
+
+
+@wp.func
+def slip(v: vec5, musq: vec5, eps: real) -> real:
+    """sqrt(sum (mu_i v_i)^2 + eps^2), the length in (14) with one coefficient for each direction."""
+    s = eps * eps
+    for i in range(5):
+        s += musq[i] * v[i] * v[i]
+    return wp.sqrt(s)
+
+
+@wp.func
+def friction_impulse(v: vec5, musq: vec5, lagged: real, s: real) -> vec5:
+    """Equation (14): -gamma mu_i^2 v_i / s, with the normal impulse of the step before."""
+    return -(lagged / s) * wp.cw_mul(musq, v)
+
+
+@wp.func
+def clamped_impulse(s: real, bias: real, gain: real, low: real, high: real):
+    """Impulse clamp(bias - gain s, low, high) of limits, equalities and actuators, and minus its slope."""
+    y = bias - gain * s
+    if y <= low:
+        return low, real(0.0)
+    if y >= high:
+        return high, real(0.0)
+    return y, gain
+
+
+@wp.func
+def clamped_cost(s: real, bias: real, gain: real, low: real, high: real) -> real:
+    """The potential of a clamped linear impulse: (20), continuous where it is clamped."""
+    y = bias - gain * s
+    if gain <= real(0.0):
+        return -wp.clamp(bias, low, high) * s
+    if y <= low:
+        return low * (y - real(0.5) * low) / gain
+    if y >= high:
+        return high * (y - real(0.5) * high) / gain
+    return real(0.5) * y * y / gain
+
+
+@wp.func
+def dry_impulse(s: real, loss: real, eps: real):
+    """Impulse -loss s / sqrt(s^2 + eps^2) of dry friction in a joint, and minus its slope."""
+    length = wp.sqrt(s * s + eps * eps)
+    return -loss * s / length, loss * eps * eps / (length * length * length)
+
+
+@wp.func
+def sigmoid(s: real) -> real:
+    """f of (5)."""
+    return s / wp.sqrt(s * s + real(1.0))
+
+
+@wp.func
+def static_share(s: real) -> real:
+    """sigma of (8), from 1 at rest to 0 when sliding: how much of the gap between static and dynamic friction is felt."""
+    width = real(10.0)
+    return real(0.5) * (real(1.0) - sigmoid(wp.abs(s) - width) / sigmoid(width))

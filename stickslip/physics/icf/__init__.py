@@ -1,0 +1,1 @@
+"""The convex step at a fixed size."""

@@ -1,0 +1,164 @@
+"""The physics `Icf`: one convex step of fixed size."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import ClassVar, final
+
+import mujoco
+import mujoco_warp as mjw
+import numpy as np
+import warp as wp
+
+from stickslip.errors import InputError
+from stickslip.physics import mjwarp_private as private
+from stickslip.physics.base import CountingPhysics, Stage, Stats
+from stickslip.physics.convex import model
+from stickslip.physics.convex.data import make_room, own_data, room_of, show_state, take_state
+from stickslip.physics.convex.motion import move
+from stickslip.physics.convex.newton import Options
+from stickslip.physics.convex.potential import real
+from stickslip.physics.convex.report import tell
+from stickslip.physics.convex.settings import check_material, check_number
+from stickslip.physics.convex.step import make_rows, prepare, solve, sum_forces
+from stickslip.physics.rowfree.model import warn_unused
+from stickslip.physics.stages import compose
+from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
+from stickslip.state import State
+
+wp.set_module_options({"enable_backward": False})
+
+
+@wp.kernel
+def _take_timestep(
+    # Model:
+    opt_timestep: wp.array[float],
+    # Out:
+    dt_out: wp.array[real],
+):
+    worldid = wp.tid()
+    dt_out[worldid] = real(opt_timestep[worldid % opt_timestep.shape[0]])
+
+
+@wp.kernel
+def _advance_time(
+    # Model:
+    opt_timestep: wp.array[float],
+    # Data out:
+    time_out: wp.array[float],
+):
+    worldid = wp.tid()
+    time_out[worldid] += opt_timestep[worldid % opt_timestep.shape[0]]
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
+    """Compliant contact with friction as one convex problem a step, solved by Newton's method; stable for any timestep.
+
+    Attributes:
+        stiffness: of every contact geom [N/m]; None: a geom's own, the model's, or what follows from solref and mass
+        dissipation: Hunt and Crossley's, of every geom [s/m]; None: likewise
+        stiction: velocity below which contacts stick [m/s]; None: the model's, or 1e-6
+        ahead: distance at which contacts are noticed before they touch, on top of the model's gap [m]
+        tolerance: of the solve, relative to the speed, at least 1 m/s or rad/s
+        iterations: most of Newton's method
+    """
+
+    name: ClassVar[str] = "icf"
+    stiffness: float | None = None
+    dissipation: float | None = None
+    stiction: float | None = None
+    ahead: float = 0.005
+    tolerance: float = 1e-8
+    iterations: int = 100
+
+    def __post_init__(self) -> None:
+        check_material(self.stiffness, self.dissipation, self.stiction, self.ahead)
+        check_number("tolerance", self.tolerance, 0.0, 1.0)
+        if isinstance(self.iterations, bool) or not isinstance(self.iterations, int) or self.iterations < 1:
+            raise InputError(f"iterations is {self.iterations!r}: it must be a whole number, at least 1")
+
+    def check(self, mjm: mujoco.MjModel) -> None:
+        self.put_model(mjm)
+
+    def put_model(self, mjm: mujoco.MjModel) -> model.Model:
+        with naming_unsupported(self.name, model.unsupported_features(mjm)):
+            m = model.put_model(
+                mjm,
+                ahead=self.ahead,
+                stiction=self.stiction,
+                stiffness=self.stiffness,
+                dissipation=self.dissipation,
+            )
+        warn_unused(mjm, "icf sticks without them", 3)
+        m.opt.warn_overflow = False  # health() says it, once and with the number to raise
+        return m
+
+    def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
+        d = model.make_data(mjm, nworld, nconmax, njmax)
+        return own_data(d, make_room(mjm, d))
+
+    def advance(self, m: model.Model, d: Data) -> None:
+        for _, stage in self.stages(m, d):
+            stage()
+
+    def stages(self, m: model.Model, d: Data) -> list[Stage]:
+        room = room_of(d)
+        options = Options()
+        options.scale, options.weight, options.tolerance = 1.0, 1.0, self.tolerance
+        options.iterations, options.reuse = self.iterations, False
+
+        def contact() -> None:
+            wp.launch(_take_timestep, dim=d.nworld, inputs=[m.opt.timestep], outputs=[room.dt])
+            take_state(m, d)
+            prepare(m, room.problem, room.qvel)
+            solve(m, room.problem, room.solver, room.nlane, options, room.dt, room.qvel, room.qvel, room.v)
+            tell(m, room.problem, room.solver, room.dt, room.qvel, room.v)
+
+        def integration() -> None:
+            if m.na:
+                private.advance_activation(m, d, m.opt.timestep, d.act)
+            wp.launch(
+                move,
+                dim=(d.nworld, m.njnt),
+                inputs=[m.jnt_type, m.jnt_qposadr, m.jnt_dofadr, room.dt, 1.0, room.qpos, room.v, room.v, 0.0],
+                outputs=[room.qpos],
+            )
+            wp.copy(room.qvel, room.v)
+            show_state(d, room.qpos, room.qvel)
+            wp.launch(_advance_time, dim=d.nworld, inputs=[m.opt.timestep], outputs=[d.time])
+
+        return compose(
+            m,
+            d,
+            rows=lambda: make_rows(m, d),
+            acceleration=lambda: sum_forces(m, room.problem),
+            solve=[("contact", contact)],
+            integration=integration,
+        )
+
+    def arrays(self, m: model.Model, d: Data) -> Mapping[str, wp.array]:
+        return {**super().arrays(m, d), **room_of(d).carried()}
+
+    def set_state(self, m: model.Model, d: Data, state: State) -> Data:
+        super().set_state(m, d, state)
+        room_of(d).forget(wp.ones(d.nworld, dtype=bool))
+        return d
+
+    def _reset(self, d: Data, mask: wp.array) -> Data:
+        room_of(d).forget(mask)
+        return super()._reset(d, mask)
+
+    def stats(self, m: model.Model, d: Data) -> Stats:
+        solver = room_of(d).solver
+        timestep = np.resize(m.opt.timestep.numpy().astype(float), d.nworld)
+        steps = np.rint(d.time.numpy() / timestep).astype(int)
+        return Stats(
+            steps=steps,
+            rejections=np.zeros_like(steps),
+            iterations=solver.iterations.numpy().copy(),
+            factorizations=solver.factorizations.numpy().copy(),
+            searches=solver.searches.numpy().copy(),
+            smallest_dt=timestep,
+            dt=timestep,
+        )
