@@ -23,6 +23,7 @@ from stickslip.bench.stick import Stick
 from stickslip.bench.throughput import Throughput
 from stickslip.bench.torsion import Torsion
 from stickslip.bench.tumble import Tumble
+from stickslip.bench.work_precision import WorkPrecision
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {
     experiment.name: experiment
@@ -42,6 +43,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         Tumble(),
         Sheath(),
         Energy(),
+        WorkPrecision(),
         Robust(),
         PushCubes(),
         Scaling(),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import stickslip
-from stickslip.bench import qp
+from stickslip.bench import drake, qp
 from stickslip.bench.result import package_version
 from stickslip.errors import InputError
 from stickslip.physics.base import Physics
@@ -29,11 +29,13 @@ def resolve(specs: Sequence[str]) -> dict[str, Physics[Any, Any]]:
 
 
 def describe(physics: Physics[Any, Any]) -> dict[str, Any]:
-    """Name and parameters of a physics, for the record; of the convex model also the version of its solver."""
+    """Name and parameters of a physics, for the record; of what is no physics of ours also the version behind it."""
     parameters = dataclasses.asdict(physics) if dataclasses.is_dataclass(physics) else {}  # type: ignore[arg-type]
     described: dict[str, Any] = {"physics": physics.name, "parameters": parameters}
     if isinstance(physics, qp.QpModel):
         described["osqp"] = package_version("osqp")
+    if isinstance(physics, drake.Drake):
+        described["drake"] = package_version("drake")
     return described
 
 
@@ -43,9 +45,10 @@ def _resolve(spec: str) -> Physics[Any, Any]:
         if text:
             raise InputError(f"{spec!r}: {ANTI_CREEP} takes no parameters; write mujoco:anti_creep=true,{text}")
         name, text = "mujoco", "anti_creep=True"
-    kinds: Mapping[str, Any] = {**stickslip.PHYSICS, qp.QpModel.name: qp.QpModel}
+    others = {kind.name: kind for kind in (qp.QpModel, drake.Drake)}
+    kinds: Mapping[str, Any] = {**stickslip.PHYSICS, **others}
     if name not in kinds:
-        known = [*names(), qp.QpModel.name]
+        known = [*names(), *others]
         close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(repr(c) for c in close)}? " if close else ""
         raise InputError(f"no physics named {name!r}; {hint}there are: {', '.join(known)}")

@@ -19,7 +19,10 @@ import stickslip
 from stickslip import files
 from stickslip.errors import InputError
 
-SHARED = ("experiment", "host", "qp", "motion", "pushing", "decay", "series", "timing", "penetration", "throughput")
+SHARED = (
+    "experiment", "host", "qp", "drake", "drake_plant", "motion", "pushing", "decay", "series", "timing", "penetration",
+    "throughput",
+)  # fmt: skip
 """Modules that several experiments measure with."""
 FORMAT = 2
 """Of the JSON files; raised when their meaning changes."""

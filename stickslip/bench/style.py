@@ -27,6 +27,7 @@ COLOURS = {
     "pbd": "#b59a2a",
     "pbd-r": "#7d6608",
     "qp": "#7a7a7a",
+    "drake": "#c0392b",
 }
 """Of each contender; variants of one take other shades of its colour."""
 _SPARE = ("#3aa6a6", "#a65c3a", "#6f7f3a", "#93395f")

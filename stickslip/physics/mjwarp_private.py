@@ -3,7 +3,8 @@
 MuJoCo Warp's public stage functions reproduce its step, but the two integrators hide three things
 that a physics with its own solve needs: the integrator's matrix (M plus the implicit part of the
 damping), a factorization of it that can be used twice, and the advance of the state by a given
-acceleration. Without them a step would factor the same matrix twice. The version is pinned to 4.0
+acceleration. Without them a step would factor the same matrix twice. Collision detection is taken apart to look at
+pairs of bodies before pairs of geoms, which is worth it where bodies have many geoms. The version is pinned to 4.0
 in `pyproject.toml`; a test composes these pieces and compares with `mujoco_warp.step` bit for bit.
 """
 
@@ -11,7 +12,7 @@ import dataclasses
 
 import mujoco_warp as mjw
 import warp as wp
-from mujoco_warp._src import derivative, forward, smooth
+from mujoco_warp._src import collision_core, collision_driver, derivative, forward, smooth
 from mujoco_warp._src.types import ConstraintType, ContactType, EqType, vec5, vec10, vec11, vec12
 
 __all__ = [
@@ -19,8 +20,11 @@ __all__ = [
     "ContactType",
     "EqType",
     "Factor",
+    "add_geom_pair",
     "advance",
     "advance_activation",
+    "broadphase_filter",
+    "collision_context",
     "damping_slope",
     "energy_pos",
     "energy_vel",
@@ -28,6 +32,7 @@ __all__ = [
     "factor_solve_m",
     "has_implicit_part",
     "integration_matrix",
+    "narrowphase",
     "solve",
     "tendon_armature",
     "vec10",
@@ -37,6 +42,10 @@ __all__ = [
 ]
 
 tendon_armature = smooth.tendon_armature
+narrowphase = collision_driver._narrowphase
+broadphase_filter = collision_driver._broadphase_filter
+add_geom_pair = collision_driver._add_geom_pair
+collision_context = collision_core.create_collision_context
 energy_pos = forward._energy_pos
 energy_vel = forward._energy_vel
 

@@ -59,12 +59,16 @@ def compose(
     acceleration: Callable[[], None],
     solve: list[Stage],
     integration: Callable[[], None],
+    collide: Callable[[], None] | None = None,
 ) -> list[Stage]:
     """A whole step. With MuJoCo Warp's own functions it is `mujoco_warp.step`, bit for bit (tests/parity)."""
 
     def collision() -> None:
         if m.opt.run_collision_detection:
-            mjw.collision(m, d)
+            if collide is None:
+                mjw.collision(m, d)
+            else:
+                collide()
 
     def rows_and_transmission() -> None:
         rows()

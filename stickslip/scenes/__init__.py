@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from types import ModuleType
 
 from stickslip.errors import SceneError
 from stickslip.scenes import (
@@ -10,8 +11,12 @@ from stickslip.scenes import (
     box_on_slope,
     bullet,
     bunny,
+    clutter,
+    conveyor,
+    cylinder,
     cylinder_roll,
     drop_test,
+    gripper,
     hand,
     humanoid,
     pendulum,
@@ -24,35 +29,41 @@ from stickslip.scenes import (
     sliding_cube,
     sphere_spin,
     stack,
+    stiff_arm,
     thrown_cube,
 )
 from stickslip.scenes.scene import Parameter, Scene
 
 __all__ = ["CATALOGUE", "Parameter", "Scene", "buffers", "get", "names"]
 
+_ALONE: tuple[ModuleType, ...] = (
+    drop_test,
+    scaling,
+    box_on_slope,
+    sphere_spin,
+    cylinder_roll,
+    sliding_cube,
+    humanoid,
+    hand,
+    stack,
+    pinch,
+    bouncing_ball,
+    pendulum,
+    pushed_box,
+    bunny,
+    rod_push,
+    sheath,
+    thrown_cube,
+    push_cubes,
+    bullet,
+    cylinder,
+    gripper,
+    conveyor,
+    stiff_arm,
+)
+
 CATALOGUE: dict[str, Scene] = {
-    module.SCENE.name: module.SCENE
-    for module in (
-        drop_test,
-        scaling,
-        box_on_slope,
-        sphere_spin,
-        cylinder_roll,
-        sliding_cube,
-        humanoid,
-        hand,
-        stack,
-        pinch,
-        bouncing_ball,
-        pendulum,
-        pushed_box,
-        bunny,
-        rod_push,
-        sheath,
-        thrown_cube,
-        push_cubes,
-        bullet,
-    )
+    scene.name: scene for scene in (*(module.SCENE for module in _ALONE), clutter.SOFT, clutter.HARD)
 }
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from stickslip import mjcf, scenes
 from stickslip.errors import SceneError
+from stickslip.scenes import conveyor, gripper, stiff_arm
 
 GRAVITY = 9.81
 
@@ -53,6 +54,12 @@ def test_catalogue() -> None:
         "thrown-cube",
         "push-cubes",
         "bullet",
+        "cylinder",
+        "gripper",
+        "conveyor",
+        "stiff-arm",
+        "soft-clutter",
+        "hard-clutter",
     ]
     for name, scene in scenes.CATALOGUE.items():
         assert scene.name == name
@@ -373,3 +380,150 @@ def test_bullet_is_stopped_by_a_thick_plate(flat: int) -> None:
     assert np.abs(data.qvel).max() < 1e-3
     assert data.qpos[2] == pytest.approx(0.1 if flat else 0.02, abs=1e-3)
     assert model.body("bullet").mass[0] == 0.03
+
+
+@pytest.mark.parametrize("plane", [0, 1])
+def test_cylinder_lands_on_its_rim_and_comes_to_lie_on_its_flank(plane: int) -> None:
+    model, data = start(f"cylinder:plane={plane}")
+    assert model.body("cylinder").mass[0] == pytest.approx(6.28, abs=0.005)
+    np.testing.assert_allclose(data.qvel, [0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+    tilt = math.radians(80.0)
+    np.testing.assert_allclose(data.geom("cylinder").xmat[2::3], [0.0, -math.sin(tilt), math.cos(tilt)], atol=1e-8)
+    lowest = 0.5 - 0.1 * math.cos(tilt) - 0.1 * math.sin(tilt)
+    fall = math.sqrt(2.0 * (lowest - 0.05) / GRAVITY)
+    assert run(model, data, fall - 0.004)[0] == 0
+    run(model, data, 0.008)
+    assert data.ncon > 0 and {model.geom(g).name for g in data.contact.geom[0]} == {"table", "cylinder"}
+    run(model, data, 1.5)
+    assert data.geom("cylinder").xpos[2] == pytest.approx(0.15, abs=1e-3)
+    assert abs(data.geom("cylinder").xmat[8]) < 0.01
+    assert 0.2 < data.qpos[1] < 0.4
+
+
+def test_gripper_squeezes_the_peg_by_the_fit_alone() -> None:
+    model, data = start("gripper:height=0.2")
+    assert (model.nv, model.nu) == (7, 0)
+    assert model.body("gripper").mass[0] == pytest.approx(1000.0 * (0.04 * 0.04 * 0.2 + 2 * 0.01 * 0.01 * 0.08))
+    assert model.body("peg").mass[0] == pytest.approx(1000.0 * 0.01002 * 0.01 * 0.08)
+    assert data.geom("left").xpos[1] - data.geom("right").xpos[1] - 0.01 == pytest.approx(0.01, abs=1e-12)
+    np.testing.assert_allclose(2.0 * model.geom("peg").size, [0.01, 0.01002, 0.08])
+    assert data.ncon == 8
+    np.testing.assert_allclose(data.contact.dist, -1e-5, atol=1e-10)
+    pairs = [{model.geom(g).name for g in pair} for pair in data.contact.geom]
+    assert pairs.count({"left", "peg"}) == pairs.count({"right", "peg"}) == 4
+    # the corners of the squares lie around the peg's middle
+    np.testing.assert_allclose(data.contact.pos.mean(axis=0), data.body("peg").xpos, atol=1e-9)
+    data.qpos[1] = 0.0  # the peg in the middle of the post
+    mujoco.mj_forward(model, data)
+    assert data.ncon == 0
+    model, data = start("gripper:height=0.2")
+    fall = math.sqrt(2.0 * 0.2 / GRAVITY)
+    run(model, data, fall - 0.004)
+    assert data.ncon == 8
+    run(model, data, 0.008)
+    assert data.ncon == 12 and model.geom("floor").id in data.contact.geom
+    assert data.body("peg").xpos[2] - model.geom("peg").size[2] > 0.09
+
+
+@pytest.mark.parametrize("stiffness, margin", [(1e6, 0.47), (1e7, 1.5), (1e8, 4.8)])
+def test_gripper_holds_the_peg_through_the_impact(stiffness: float, margin: float) -> None:
+    model, data = start(f"gripper:stiffness={stiffness}")
+    np.testing.assert_allclose(model.geom_user[1:, 0], stiffness)
+    grip = sum(
+        -0.5 * stiffness * dist * mu[0] for dist, mu in zip(data.contact.dist, data.contact.friction, strict=True)
+    )
+    assert grip > 100.0 * GRAVITY * model.body("peg").mass[0]
+    # the post alone falls on four corners by Hunt and Crossley's law
+    step = 0.002 / math.sqrt(stiffness)
+    x, v, peak = 0.0, math.sqrt(2.0 * GRAVITY * 0.1), 0.0
+    while v > 0.0:
+        force = 4.0 * stiffness * x * (1.0 + gripper.DISSIPATION * v) / model.body("gripper").mass[0]
+        peak = max(peak, force)
+        v += step * (GRAVITY - force)
+        x += step * v
+    assert grip / (model.body("peg").mass[0] * peak) == pytest.approx(margin, rel=0.05)
+
+
+def test_conveyor_swings_by_itself_and_drags_the_block() -> None:
+    model, data = start("conveyor")
+    amplitude, period = 0.28, 1.0
+    assert 1.0 < amplitude * (2.0 * math.pi / period) ** 2 / GRAVITY < 1.3
+    assert model.body("block").mass[0] == 1.0
+    assert data.ncon == 4
+    assert all({model.geom(g).name for g in pair} == {"belt", "block"} for pair in data.contact.geom)
+    np.testing.assert_allclose(data.contact.dist, -conveyor.DEPTH, rtol=1e-4)
+    springs = 1.0 / (1.0 / model.geom("belt").user[0] + 1.0 / model.geom("block").user[0])
+    assert -data.contact.dist.sum() * springs == pytest.approx(GRAVITY, rel=1e-4)
+    for name in ("belt", "block"):
+        assert model.geom(name).user[2] == 1.0 and model.geom(name).friction[0] == 0.5
+    floor, belt = model.geom("floor"), model.geom("belt")
+    assert not floor.contype & belt.conaffinity and not belt.contype & floor.conaffinity
+    model.opt.timestep = 2e-4
+    run(model, data, 0.2)  # C knows dynamic friction only, and the block slides
+    assert data.qvel[1] == pytest.approx(-0.5 * GRAVITY * 0.2, rel=0.02)
+    run(model, data, 0.5 * period - 0.2)
+    assert data.qpos[0] == pytest.approx(-amplitude, rel=2e-3)
+    run(model, data, 0.5 * period)
+    assert data.qpos[0] == pytest.approx(amplitude, rel=2e-3)
+    assert abs(data.qpos[1] - data.qpos[0]) + conveyor.BLOCK[0] < belt.size[0]
+    assert data.qpos[3] == pytest.approx(conveyor.TOP + conveyor.BLOCK[2], abs=1e-4)
+
+
+def test_conveyor_keeps_the_block_up_to_twice_gravity() -> None:
+    model, data = start("conveyor:amplitude=0.5,period=1")
+    for _ in range(100):
+        run(model, data, 0.1)
+        assert abs(data.qpos[1] - data.qpos[0]) + conveyor.BLOCK[0] < model.geom("belt").size[0]
+    assert data.qpos[3] == pytest.approx(conveyor.TOP + conveyor.BLOCK[2], abs=1e-3)
+
+
+@pytest.mark.parametrize("gain, within", [(1e2, 5e-3), (1e4, 1e-3), (1e7, 1e-3)])
+def test_stiff_arm_nears_its_target_exponentially(gain: float, within: float) -> None:
+    model, data = start(f"stiff-arm:gain={gain}")
+    np.testing.assert_allclose(model.actuator_gainprm[:, 0], gain)
+    np.testing.assert_allclose(model.actuator_biasprm[:, 1:3], -gain)
+    assert not model.actuator_forcelimited.any() and model.jnt_limited.all()
+    begin, target = np.array(stiff_arm.START), np.array(stiff_arm.TARGET)
+    np.testing.assert_allclose(data.qpos, begin)
+    np.testing.assert_allclose(data.ctrl, target)
+    for second in (1, 2):
+        assert run(model, data, 1.0) == (0, 0)  # neither contacts nor limits
+        np.testing.assert_allclose(data.qpos, target + (begin - target) * math.exp(-second), atol=within)
+
+
+def test_stiff_arm_bears_its_own_weight() -> None:
+    model, data = start("stiff-arm:gain=1")
+    data.ctrl[:] = data.qpos
+    mujoco.mj_forward(model, data)
+    np.testing.assert_allclose(data.qacc, 0.0, atol=1e-9)
+    assert np.abs(data.qfrc_bias).max() > 10.0
+    assert data.body("hand").xpos[2] > 0.3
+
+
+@pytest.mark.parametrize(
+    "scene, cubes, stiffness, stiction", [("soft-clutter", 0, 1e3, 0.01), ("hard-clutter", 10, 1e5, 1e-4)]
+)
+def test_clutter_is_what_it_says(scene: str, cubes: int, stiffness: float, stiction: float) -> None:
+    model, data = start(scene)
+    assert model.nv == 6 * 20 and data.ncon == 0
+    masses = np.sort(model.body_mass[1:])
+    np.testing.assert_allclose(masses[: 20 - cubes], 4.0 / 3.0 * math.pi * 0.05**3 * 1000.0)
+    np.testing.assert_allclose(masses[20 - cubes :], 1.0)
+    moving = model.geom_bodyid > 0
+    np.testing.assert_allclose(model.geom_user[moving], [[stiffness, 10.0]] * moving.sum())
+    np.testing.assert_allclose(model.geom_user[~moving], 0.0)
+    np.testing.assert_allclose(model.geom_friction[:, 0], 0.5)
+    assert model.numeric("stiction_velocity").data[0] == stiction
+    run(model, data, 2.0)
+    places = data.xpos[1:]
+    assert (np.abs(places[:, :2]) < 0.4).all() and (places[:, 2] > 0.03).all() and (places[:, 2] < 0.5).all()
+
+
+def test_clutter_cubes_touch_the_bin_by_their_spheres_only() -> None:
+    model, data = start("hard-clutter:layers=1")
+    box = model.geom_type == mujoco.mjtGeom.mjGEOM_BOX
+    assert (box & (model.geom_bodyid > 0)).sum() == 2
+    assert (model.geom_type == mujoco.mjtGeom.mjGEOM_SPHERE).sum() == 2 + 2 * 26
+    run(model, data, 1.0)
+    assert data.ncon > 0
+    assert not (box[data.contact.geom[:, 0]] & box[data.contact.geom[:, 1]]).any()

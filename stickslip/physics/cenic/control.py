@@ -11,6 +11,8 @@ LOW = wp.constant(wp.float64(0.9))
 HIGH = wp.constant(wp.float64(1.2))
 MOST_GROWTH = wp.constant(wp.float64(5.0))
 MOST_SHRINK = wp.constant(wp.float64(0.1))
+HOPELESS = wp.constant(wp.float64(2.0))
+"""Share of the accuracy that the error may seem to have half way; more, and the rest of the step is not tried."""
 STRETCH = wp.constant(wp.float64(1.1))
 """A step that would leave less than a tenth of itself to the target goes all the way."""
 FIRST = 0.1
@@ -24,13 +26,14 @@ class Clock:
     Attributes:
         left: time to the target, s
         next: step that the error allows, s
-        dt: step of this attempt, s; 0: the world has arrived
+        dt: step of this attempt, s; 0: the world has arrived; negative: its error is too large already
         half: the same as single precision sees half of it, s
         least: shortest step that was accepted, s
         steps, rejections: counted
         failed: step that was too short, s; 0: none
         failed_at: time to the target at that moment, s
-        count: worlds that have not arrived, and steps that the last attempt brought            (2,)
+        error: of the step, as far as it is known
+        count: worlds that have not arrived; steps that the last attempt brought; worlds that go on half way     (3,)
     """
 
     left: wp.array[wp.float64]
@@ -42,6 +45,7 @@ class Clock:
     rejections: wp.array[int]
     failed: wp.array[wp.float64]
     failed_at: wp.array[wp.float64]
+    error: wp.array[wp.float64]
     count: wp.array[int]
 
 
@@ -101,8 +105,41 @@ def choose_step(clock: Clock, bounds: Bounds):
     clock.dt[worldid] = step
     clock.half[worldid] = float(real(0.5) * step)
     if worldid == 0:
-        clock.count[0] = 0
-        clock.count[1] = 0
+        for i in range(3):
+            clock.count[i] = 0
+
+
+@wp.func
+def largest_error(weights: wp.array[real], a: wp.array2d[real], b: wp.array2d[real], worldid: int) -> real:
+    """Largest weighted difference of two positions; infinite if one of them is not finite."""
+    error = real(0.0)
+    for i in range(weights.shape[0]):
+        e = weights[i] * wp.abs(a[worldid, i] - b[worldid, i])
+        if not wp.isfinite(e):
+            error = wp.float64(wp.inf)
+        error = wp.max(error, e)
+    return error
+
+
+@wp.kernel
+def doubt_step(
+    # In:
+    weights: wp.array[wp.float64],
+    bounds: Bounds,
+    qpos_full: wp.array2d[real],
+    qpos_seen: wp.array2d[real],
+    # In and out:
+    clock: Clock,
+):
+    """Give up half way where the end, as it is seen from there, is far from that of the whole step."""
+    worldid = wp.tid()
+    if clock.dt[worldid] > real(0.0):
+        error = largest_error(weights, qpos_seen, qpos_full, worldid)
+        clock.error[worldid] = error
+        if error > HOPELESS * bounds.accuracy:
+            clock.dt[worldid] = -clock.dt[worldid]
+        else:
+            wp.atomic_add(clock.count, 2, 1)
 
 
 @wp.kernel
@@ -129,18 +166,15 @@ def judge_step(
 ):
     """Accept or reject, and choose the step after: (3), (4) and the dead band."""
     worldid = wp.tid()
-    dt = clock.dt[worldid]
-    if not (dt > real(0.0)):
+    dt = wp.abs(clock.dt[worldid])
+    if dt == real(0.0):
         return
-    error = real(0.0)
-    finite = bool(True)
-    for i in range(qpos.shape[1]):
-        e = weights[i] * wp.abs(qpos_end[worldid, i] - qpos_full[worldid, i])
-        if not wp.isfinite(e):
-            finite = False
-        error = wp.max(error, e)
+    error = clock.error[worldid]
+    if clock.dt[worldid] > real(0.0):
+        error = largest_error(weights, qpos_end, qpos_full, worldid)
+    finite = wp.isfinite(error)
     for i in range(qvel.shape[1]):
-        if not wp.isfinite(qvel_end[worldid, i]):
+        if clock.dt[worldid] > real(0.0) and not wp.isfinite(qvel_end[worldid, i]):
             finite = False
 
     factor = MOST_SHRINK

@@ -19,6 +19,7 @@ from stickslip.physics.cenic.control import (
     Clock,
     Trace,
     choose_step,
+    doubt_step,
     forget_worlds,
     judge_step,
     start_clock,
@@ -53,18 +54,21 @@ class Settings:
         scheme: how the error is found
         iterations: most of Newton's method
         reuse: whether factors are kept
+        passes: of friction in a solve
     """
 
     bounds: Bounds
     scheme: Scheme
     iterations: int
     reuse: bool
+    passes: int
 
     def options(self, scale: float, weight: float = 1.0) -> Options:
         options = Options()
         options.scale, options.weight = scale, weight
         options.tolerance = max(TOLERANCE * self.bounds.accuracy, LEAST_TOLERANCE)
         options.iterations, options.reuse = self.iterations, self.reuse
+        options.passes = self.passes if weight == 1.0 else 1
         return options
 
 
@@ -143,7 +147,7 @@ def own_data(mjm: mujoco.MjModel, d: mjw.Data, nconmax: int | None, njmax: int |
         setattr(mid, name, getattr(d, name))
     clock, ring = Clock(), Trace()
     for name, var in Clock.vars.items():
-        setattr(clock, name, wp.zeros(2 if name == "count" else nworld, dtype=var.type.dtype))
+        setattr(clock, name, wp.zeros(3 if name == "count" else nworld, dtype=var.type.dtype))
     clock.dt = base.dt
     ring.room = trace
     ring.time, ring.dt = (wp.zeros((nworld, trace), dtype=real) for _ in range(2))
@@ -208,16 +212,36 @@ def _solve(m: Model, room: Room, problem: Problem, options: Options, start: wp.a
     solve(m, problem, room.solver, room.nlane, options, room.dt, start, guess, out)
 
 
-def attempt(m: Model, d: mjw.Data, settings: Settings) -> None:
-    """One step of every world that has not arrived, and whether it is kept."""
+def begin_attempt(m: Model, d: mjw.Data, settings: Settings) -> None:
+    """A step of every world that has not arrived, as far as it needs no second geometry."""
     room = room_of(d)
     wp.launch(choose_step, dim=d.nworld, inputs=[room.clock, settings.bounds])
     _solve(m, room, room.problem, settings.options(1.0), room.qvel, room.qvel, room.v_full)
     _move(m, room, 1.0, room.qpos, room.v_full, room.v_full, 0.0, room.qpos_full)
     if settings.scheme == "doubling":
+        wp.launch(_mean, dim=room.qvel.shape, inputs=[room.qvel, room.v_full], outputs=[room.guess])
+        _solve(m, room, room.problem, settings.options(0.5), room.qvel, room.guess, room.v_mid)
+        _move(m, room, 0.5, room.qpos, room.v_mid, room.v_mid, 0.0, room.qpos_mid)
+        _move(m, room, 0.5, room.qpos_mid, room.v_full, room.v_full, 0.0, room.qpos_end)
+        wp.launch(
+            doubt_step,
+            dim=d.nworld,
+            inputs=[room.weights, settings.bounds, room.qpos_full, room.qpos_end],
+            outputs=[room.clock],
+        )
+
+
+def end_attempt(m: Model, d: mjw.Data, settings: Settings) -> None:
+    """The rest of the step."""
+    if settings.scheme == "doubling":
         _double(m, d, settings)
     else:
         _trapezoid(m, d, settings)
+
+
+def judge(m: Model, d: mjw.Data, settings: Settings) -> None:
+    """Whether the step is kept, and how long the next one is."""
+    room = room_of(d)
     wp.launch(
         judge_step,
         dim=d.nworld,
@@ -245,12 +269,9 @@ def attempt(m: Model, d: mjw.Data, settings: Settings) -> None:
 
 
 def _double(m: Model, d: mjw.Data, settings: Settings) -> None:
-    """Two half steps, (22) and (23)."""
+    """The second half step, (23)."""
     room, half = room_of(d), settings.options(0.5)
     mid = room.mid.d
-    wp.launch(_mean, dim=room.qvel.shape, inputs=[room.qvel, room.v_full], outputs=[room.guess])
-    _solve(m, room, room.problem, half, room.qvel, room.guess, room.v_mid)
-    _move(m, room, 0.5, room.qpos, room.v_mid, room.v_mid, 0.0, room.qpos_mid)
     if m.na:
         private.advance_activation(m, d, room.clock.half, mid.act)
     convex.show_state(mid, room.qpos_mid, room.v_mid)
@@ -333,9 +354,13 @@ def step(m: Model, d: mjw.Data, settings: Settings) -> None:
     while True:
         if not looked:
             wp.capture_launch(room.graphs["look"])
-        wp.capture_launch(room.graphs["attempt"])
+        wp.capture_launch(room.graphs["begin attempt"])
+        # on a GPU some world goes on nearly always, and asking takes longer than it saves
+        if d.qpos.device.is_cuda or settings.scheme == "trapezoid" or room.clock.count.numpy()[2]:
+            wp.capture_launch(room.graphs["end attempt"])
+        wp.capture_launch(room.graphs["judge"])
         attempts += 1
-        pending, accepted = (int(n) for n in room.clock.count.numpy())
+        pending, accepted, _ = (int(n) for n in room.clock.count.numpy())
         looked = accepted == 0
         if pending == 0 or attempts == ATTEMPTS:
             break
@@ -350,7 +375,9 @@ def _capture(m: Model, d: mjw.Data, settings: Settings) -> None:
     parts: dict[str, Callable[[], None]] = {
         "begin": lambda: begin(m, d, settings),
         "look": lambda: look(m, d),
-        "attempt": lambda: attempt(m, d, settings),
+        "begin attempt": lambda: begin_attempt(m, d, settings),
+        "end attempt": lambda: end_attempt(m, d, settings),
+        "judge": lambda: judge(m, d, settings),
         "look back": lambda: look_back(m, d),
         "report": lambda: report(m, d),
     }

@@ -40,6 +40,7 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
         ahead: distance at which contacts are noticed before they touch, on top of the model's gap [m]
         iterations: most of Newton's method in a solve
         reuse: whether factors are kept from solve to solve while they serve
+        passes: solves of a step, each with the friction that the normal forces of the one before allow; 1 as in the paper
         trace: accepted steps of each world to remember for `stats`
     """
 
@@ -56,6 +57,7 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
     ahead: float = 0.005
     iterations: int = 100
     reuse: bool = True
+    passes: int = 2
     trace: int = 0
 
     def __post_init__(self) -> None:
@@ -67,7 +69,7 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
         if self.scheme not in ("doubling", "trapezoid"):
             raise InputError(f"scheme is {self.scheme!r}: use 'doubling' or 'trapezoid'")
         check_material(self.stiffness, self.dissipation, self.stiction, self.ahead)
-        for name, low in (("iterations", 1), ("trace", 0)):
+        for name, low in (("iterations", 1), ("passes", 1), ("trace", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < low:
                 raise InputError(f"{name} is {value!r}: it must be a whole number, at least {low}")
@@ -112,7 +114,7 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
     def _settings(self) -> integrator.Settings:
         bounds = integrator.Bounds()
         bounds.accuracy, bounds.longest, bounds.shortest = self.accuracy, self.max_step, self.min_step
-        return integrator.Settings(bounds, self.scheme, self.iterations, self.reuse)
+        return integrator.Settings(bounds, self.scheme, self.iterations, self.reuse, self.passes)
 
     def advance(self, m: model.Model, d: Data) -> None:
         integrator.step(m, d, self._settings())

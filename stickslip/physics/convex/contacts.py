@@ -212,6 +212,7 @@ def fill_contacts(
     if dim == 1 or mu <= real(0.0):
         lagged = real(0.0)
     touch.musq[slot] = musq
+    touch.start[slot] = lagged
     touch.lagged[slot] = lagged
     touch.eps[slot] = wp.max(ratio * mu * material.stiction, _LEAST_SLIP)
 

@@ -14,18 +14,21 @@ const int dim = touch.dim.data[slot];
 const float* const J = touch.J.data + (size_t)slot * tree.ndim * tree.width;
 """
 
+# loops over rows are unrolled, so that what they index stays in registers
 _VELOCITY = (
     _CONTACT
     + """
 const double* const v = x.data + (size_t)worldid * (x.strides[0] / sizeof(double));
-wp::vec_t<6, wp::float64> out;
-for (int r = 0; r < dim; ++r) {
-    const float* const row = J + r * tree.width;
-    double sum = 0.0;
-    for (int e = 0; e < num1; ++e) sum += (double)row[e] * v[chain[adr1 + e]];
-    for (int e = 0; e < num2; ++e) sum += (double)row[num1 + e] * v[chain[adr2 + e]];
-    out[r] = sum;
+double sum[6] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
+for (int e = 0; e < num1 + num2; ++e) {
+    const double speed = v[chain[e < num1 ? adr1 + e : adr2 + e - num1]];
+    #pragma unroll
+    for (int r = 0; r < 6; ++r)
+        if (r < dim) sum[r] += (double)J[r * tree.width + e] * speed;
 }
+wp::vec_t<6, wp::float64> out;
+#pragma unroll
+for (int r = 0; r < 6; ++r) out[r] = sum[r];
 return out;
 """
 )
@@ -43,7 +46,9 @@ _SCATTER = (
 double* const out = g.data + (size_t)worldid * (g.strides[0] / sizeof(double));
 for (int e = 0; e < num1 + num2; ++e) {
     double sum = 0.0;
-    for (int r = 0; r < dim; ++r) sum += (double)J[r * tree.width + e] * impulse[r];
+    #pragma unroll
+    for (int r = 0; r < 6; ++r)
+        if (r < dim) sum += (double)J[r * tree.width + e] * impulse[r];
     double* const target = out + (e < num1 ? chain[adr1 + e] : chain[adr2 + e - num1]);
 #if defined(__CUDA_ARCH__)
     atomicAdd(target, -sum);
@@ -68,9 +73,11 @@ const int* const rowadr = solver.adr.data + (size_t)worldid * (solver.adr.stride
 double* const H = solver.factor.data + (size_t)worldid * (solver.factor.strides[0] / sizeof(double));
 const int width = tree.width;
 #if defined(__CUDA_ARCH__)
+#define ADD_ENTRY(target, value) atomicAdd(&(target), value)
 for (int k = lane; k < num * width; k += nlane) {
     const int slot = adr + k / width, e0 = k % width, e1 = e0 + 1;
 #else
+#define ADD_ENTRY(target, value) (target) += value
 for (int k = 0; k < num; ++k) {
     const int slot = adr + k, e0 = 0, e1 = width;
 #endif
@@ -81,31 +88,49 @@ for (int k = 0; k < num; ++k) {
     const wp::vec_t<5, wp::float64> musq = touch.musq.data[slot];
     const wp::vec_t<6, wp::float64> v = touch.v.data[slot];
     double m[6];
-    for (int r = 1; r < dim; ++r) m[r] = musq[r - 1] * v[r];
-    const int n = num1 + num2;
-    for (int e = e0; e < e1 && e < n; ++e) {
-        const int row = at[e < num1 ? chain[adr1 + e] : chain[adr2 + e - num1]];
+    #pragma unroll
+    for (int r = 1; r < 6; ++r) m[r] = musq[r - 1] * v[r];
+    // within a tree places follow dofs
+    const int tree1 = num1 ? tree.body_treeid.data[touch.body1.data[slot]] : -1;
+    const int tree2 = num2 ? tree.body_treeid.data[touch.body2.data[slot]] : -1;
+    const int base1 = num1 ? at[tree.tree_dofadr.data[tree1]] - tree.tree_dofadr.data[tree1] : 0;
+    const int base2 = num2 ? at[tree.tree_dofadr.data[tree2]] - tree.tree_dofadr.data[tree2] : 0;
+    for (int e = e0; e < e1 && e < num1 + num2; ++e) {
+        const bool second = e >= num1;
+        const int row = second ? base2 + chain[adr2 + e - num1] : base1 + chain[adr1 + e];
         double t[6];
         t[0] = normal * J[e];
         double along = 0.0;
-        for (int r = 1; r < dim; ++r) along += m[r] * J[r * width + e];
+        #pragma unroll
+        for (int r = 1; r < 6; ++r)
+            if (r < dim) along += m[r] * J[r * width + e];
         along *= bend;
-        for (int r = 1; r < dim; ++r) t[r] = tangent * musq[r - 1] * J[r * width + e] - along * m[r];
+        #pragma unroll
+        for (int r = 1; r < 6; ++r)
+            t[r] = r < dim ? tangent * musq[r - 1] * J[r * width + e] - along * m[r] : 0.0;
         double* const target = H + rowadr[row];
         for (int part = 0; part < 2; ++part) {
-            const int count = part ? num2 : num1, shift = part ? num1 : 0;
-            const int* const dofs = chain + (part ? adr2 : adr1);
+            int count = part ? num2 : num1;
             if (!count) continue;
-            for (int f = 0; f < count; ++f) {
-                const int col = at[dofs[f]];
-                if (col > row) break;
-                double sum = 0.0;
-                for (int r = 0; r < dim; ++r) sum += t[r] * J[r * width + shift + f];
-#if defined(__CUDA_ARCH__)
-                atomicAdd(target + col, sum);
-#else
-                target[col] += sum;
-#endif
+            const int base = part ? base2 : base1;
+            const int* const dofs = chain + (part ? adr2 : adr1);
+            const float* const own = J + (part ? num1 : 0);
+            if (tree1 == tree2) while (count && base + dofs[count - 1] > row) --count;
+            else if ((part == 1) == second) count = e - (second ? num1 : 0) + 1;
+            else if (base + dofs[0] > row) continue;
+            if (dim == 3) {
+                #pragma unroll 3
+                for (int f = 0; f < count; ++f)
+                    ADD_ENTRY(target[base + dofs[f]],
+                              t[0] * own[f] + t[1] * own[width + f] + t[2] * own[2 * width + f]);
+            } else {
+                for (int f = 0; f < count; ++f) {
+                    double sum = 0.0;
+                    #pragma unroll
+                    for (int r = 0; r < 6; ++r)
+                        if (r < dim) sum += t[r] * own[r * width + f];
+                    ADD_ENTRY(target[base + dofs[f]], sum);
+                }
             }
         }
     }

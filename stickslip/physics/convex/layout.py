@@ -105,7 +105,8 @@ class Touch:
         J: rows of the Jacobian, for the dofs of the first body, then the second     (slot * ndim * width,)
         elastic: elastic force at the start of the step, negative when apart, N      (slot,)
         stiffness, dissipation: N/m and s/m                                          (slot,)
-        lagged: normal force at the start of the step, N                             (slot,)
+        start: normal force at the start of the step, N                              (slot,)
+        lagged: normal force that friction goes by, N                                (slot,)
         musq: squares of the friction coefficients                                   (slot,)
         eps: length below which friction sticks: mu times the stiction velocity      (slot,)
         given: velocity of the surfaces themselves                                   (slot,)
@@ -126,6 +127,7 @@ class Touch:
     elastic: wp.array[wp.float64]
     stiffness: wp.array[wp.float64]
     dissipation: wp.array[wp.float64]
+    start: wp.array[wp.float64]
     lagged: wp.array[wp.float64]
     musq: wp.array[vec5]
     eps: wp.array[wp.float64]
@@ -189,7 +191,7 @@ class Inertia:
         near: trees that contacts and rows bring together                            (nworld, ntree, ntree)
         order, mark: scratch to order the trees                                      (nworld, ntree)
         at: place of each dof in the Hessian                                         (nworld, nv)
-        first, adr: rows of the Hessian, see `skyline`                               (nworld, nv)
+        first, adr, last: rows of the Hessian, see `skyline`                         (nworld, nv)
         size: entries of the Hessian                                                 (nworld,)
     """
 
@@ -203,6 +205,7 @@ class Inertia:
     at: wp.array2d[int]
     first: wp.array2d[int]
     adr: wp.array2d[int]
+    last: wp.array2d[int]
     size: wp.array[int]
 
 
@@ -213,7 +216,7 @@ class Solver:
     Attributes:
         v, g, p, x, Av, Ap, r: iterate, gradient, direction, products with A, right side (nworld, nv)
         factor: Hessian, then its Cholesky factor                                        (nworld, room)
-        at, first, adr: places of dofs and rows of the factor, as of its geometry        (nworld, nv)
+        at, first, adr, last: places of dofs and rows of the factor, as of its geometry  (nworld, nv)
         valid: whether the factor can be used                                            (nworld,)
         room: entries of the factor that there is room for
         iterations, factorizations, searches, unfinished: counted                        (nworld,)
@@ -230,6 +233,7 @@ class Solver:
     factor: wp.array2d[wp.float64]
     first: wp.array2d[int]
     adr: wp.array2d[int]
+    last: wp.array2d[int]
     at: wp.array2d[int]
     valid: wp.array[int]
     room: int

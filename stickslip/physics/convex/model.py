@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stickslip.errors import InputError
 from stickslip.physics.convex import rows as convex_rows
+from stickslip.physics.convex.broadphase import Groups, make_groups
 from stickslip.physics.convex.contacts import Pool, pool_of
 from stickslip.physics.convex.lanes import lanes
 from stickslip.physics.convex.layout import Inertia, Material, RowSet, Solver, Touch, Tree
@@ -35,6 +36,7 @@ class Layout:
     Attributes:
         tree: bodies, dofs, trees
         material: contact parameters
+        groups: pairs of geoms that can touch
         plan: which rows there are
         source: what each row comes from                         (nrow,)
         eq_row: first row of each equality                       (neq,)
@@ -45,6 +47,7 @@ class Layout:
 
     tree: Tree
     material: Material
+    groups: Groups
     plan: Plan
     source: wp.array
     eq_row: wp.array
@@ -133,6 +136,7 @@ def put_model(
     m.convex = Layout(
         tree=_tree(mjm, m, chains, plan),
         material=_material(mjm, stiction, stiffness, dissipation),
+        groups=make_groups(m),
         plan=plan,
         source=wp.array(np.asarray(plan.source, dtype=np.int32).reshape(-1, 3), dtype=wp.vec3i),
         eq_row=_ints(plan.eq_row),
@@ -243,7 +247,7 @@ def make_problem(mjm: mujoco.MjModel, d: mjw.Data) -> Problem:
     inertia.M = d.M
     trees = max(mjm.ntree, 1)
     shapes = {
-        "force damping spring at first adr": (nworld, mjm.nv),
+        "force damping spring at first adr last": (nworld, mjm.nv),
         "near": (nworld, trees, trees),
         "order mark": (nworld, trees),
         "size": (nworld,),
@@ -264,7 +268,7 @@ def make_solver(mjm: mujoco.MjModel, d: mjw.Data) -> tuple[Solver, int]:
     """Room for Newton's method, and the lanes of a world."""
     solver = Solver()
     solver.room = _room(mjm.nv, d.nworld)
-    shapes = {"v g p x Av Ap r at first adr": (d.nworld, mjm.nv), "factor": (d.nworld, solver.room)}
+    shapes = {"v g p x Av Ap r at first adr last": (d.nworld, mjm.nv), "factor": (d.nworld, solver.room)}
     _fill(solver, Solver, shapes, (d.nworld,), done=("room",))
     return solver, lanes(d.nworld, mjm.nv) if d.qpos.device.is_cuda else 1
 

@@ -27,8 +27,10 @@ LINEAR = wp.constant(int(Law.LINEAR))
 DRY = wp.constant(int(Law.DRY))
 
 UNBOUNDED = wp.constant(wp.float64(1.0e300))
-SEARCH_TOLERANCE = wp.constant(wp.float64(0.03))
+SEARCH_TOLERANCE = wp.constant(wp.float64(0.1))
 """Slope at the end of a line search, as a share of that at its start."""
+NARROW = wp.constant(wp.float64(1.0e-2))
+"""Width at which a line search stops, as a share of the step: friction that is nearly sharp has no slope in between."""
 SEARCHES = wp.constant(30)
 """Most evaluations of a line search."""
 WIDEST = wp.constant(wp.float64(16.0))
@@ -36,6 +38,10 @@ WIDEST = wp.constant(wp.float64(16.0))
 DESIRED = wp.constant(wp.float64(10.0))
 """Iterations that a factor may take before a fresh one pays: N of (35)."""
 LARGEST_RATE = wp.constant(wp.float64(0.9999))
+UPDATE = wp.constant(wp.float64(1.0e-6))
+"""Relative change of normal forces from which on friction is worth another pass."""
+SLOWEST = wp.constant(wp.float64(0.01))
+"""Speed below which the tolerance gets no smaller, m/s or rad/s."""
 
 
 @wp.struct
@@ -44,10 +50,12 @@ class Options:
 
     Attributes:
         scale: size of the step, as a share of dt
-        tolerance: of the gradient over mass and of the change of velocity, relative to the speed, at least 1
+        tolerance: of the gradient over mass and of the change of velocity, relative to the speed
         iterations: most of Newton's method
         reuse: whether factors are kept from solve to solve
         weight: share of the contacts' impulses: 1/2 in the trapezoid rule
+        passes: solves, each with the friction that the normal forces of the one before allow; the first goes by the
+            forces at the start of the step
     """
 
     scale: wp.float64
@@ -55,6 +63,7 @@ class Options:
     iterations: int
     reuse: bool
     weight: wp.float64
+    passes: int
 
 
 @wp.func
@@ -189,6 +198,7 @@ def make_factor(
         solver.at[worldid, i] = inertia.at[worldid, i]
         solver.first[worldid, i] = inertia.first[worldid, i]
         solver.adr[worldid, i] = inertia.adr[worldid, i]
+        solver.last[worldid, i] = inertia.last[worldid, i]
     for i in range(lane, inertia.size[worldid], nlane):
         solver.factor[worldid, i] = real(0.0)
     sync(nlane)
@@ -217,7 +227,7 @@ def make_factor(
                             solver.factor, worldid, solver.adr[worldid, row] + col, scaled * rows.val[worldid, j]
                         )
     sync(nlane)
-    factorize(solver.factor, solver.first, solver.adr, tree.nv, real(1.0e-30), worldid, lane, nlane)
+    factorize(solver.factor, solver.first, solver.adr, solver.last, tree.nv, real(1.0e-30), worldid, lane, nlane)
     sync(nlane)
 
 
@@ -237,7 +247,7 @@ def make_direction(
     for i in range(lane, tree.nv, nlane):
         solver.x[worldid, solver.at[worldid, i]] = -solver.g[worldid, i]
     sync(nlane)
-    substitute(solver.factor, solver.first, solver.adr, solver.x, tree.nv, worldid, lane, nlane)
+    substitute(solver.factor, solver.first, solver.adr, solver.last, solver.x, tree.nv, worldid, lane, nlane)
     sync(nlane)
     for i in range(lane, tree.nv, nlane):
         solver.p[worldid, i] = solver.x[worldid, solver.at[worldid, i]]
@@ -392,7 +402,7 @@ def line_search(
             slope = lane_sum(slope, nlane) + linear + alpha * quadratic
             curvature = lane_sum(curvature, nlane) + quadratic
             count += 3
-        while wp.abs(slope) > enough and count < SEARCHES:
+        while wp.abs(slope) > enough and high - low > NARROW * high and count < SEARCHES:
             if slope < real(0.0):
                 low = alpha
             else:
@@ -407,6 +417,24 @@ def line_search(
     if lane == 0:
         solver.searches[worldid] += count
     return alpha
+
+
+@wp.func
+def update_friction(touch: Touch, dt: real, worldid: int, lane: int, nlane: int) -> bool:
+    """Let friction go by the normal forces at the iterate; whether any of them has changed by more than a share."""
+    changed = real(0.0)
+    adr = touch.adr[worldid]
+    for k in range(lane, touch.num[worldid], nlane):
+        slot = adr + k
+        if touch.musq[slot][0] > real(0.0):
+            normal, _slope = normal_impulse(
+                touch.v[slot][0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt
+            )
+            force = normal / dt
+            if wp.abs(force - touch.lagged[slot]) > UPDATE * wp.max(force, touch.lagged[slot]):
+                changed = real(1.0)
+            touch.lagged[slot] = force
+    return lane_max(changed, nlane) > real(0.0)
 
 
 @wp.kernel
@@ -452,6 +480,7 @@ def solve_step(
     adr = touch.adr[worldid]
     for k in range(lane, touch.num[worldid], nlane):
         touch.v[adr + k] = touch.given[adr + k] + contact_velocity(tree, touch, solver.v, adr + k, worldid)
+        touch.lagged[adr + k] = touch.start[adr + k]
     for r in range(lane, rows.n, nlane):
         rows.s[worldid, r] = row_velocity(rows, solver.v, worldid, r)
     sync(nlane)
@@ -465,9 +494,10 @@ def solve_step(
     rate = real(-1.0)
     running = bool(True)
     finished = bool(True)
+    passes = int(1)
     while running:
         error = real(0.0)
-        speed = real(1.0)
+        speed = SLOWEST
         broken = real(0.0)
         for i in range(lane, tree.nv, nlane):
             scaled = wp.abs(solver.g[worldid, i]) / wp.float64(inertia.M[worldid, tree.diag_at[i]])
@@ -479,8 +509,16 @@ def solve_step(
         speed = lane_max(speed, nlane)
         broken = lane_max(broken, nlane)
         limit = options.tolerance * speed
-        if broken > real(0.0) or error <= limit:
+        if broken > real(0.0):
             running = False
+        elif error <= limit:
+            if passes < options.passes and update_friction(touch, dt, worldid, lane, nlane):
+                passes += 1
+                before = real(-1.0)
+                rate = real(-1.0)
+                make_gradient(tree, material, touch, rows, solver, dt, weight, worldid, lane, nlane)
+            else:
+                running = False
         elif iteration >= options.iterations:
             running = False
             finished = False
@@ -515,9 +553,6 @@ def solve_step(
             make_gradient(tree, material, touch, rows, solver, dt, weight, worldid, lane, nlane)
             if before > real(0.0):
                 rate = wp.min(change / before, LARGEST_RATE)
-                # (33): what is left to go
-                if rate / (real(1.0) - rate) * change <= limit:
-                    running = False
             before = change
 
     for i in range(lane, tree.nv, nlane):

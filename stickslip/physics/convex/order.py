@@ -65,3 +65,12 @@ def order_trees(tree: Tree, inertia: Inertia):
             inertia.adr[worldid, place] = size - first
             size += place - first + 1
     inertia.size[worldid] = size
+    for t in range(n):
+        own = inertia.mark[worldid, t]
+        last = own
+        for u in range(n):
+            begin = inertia.mark[worldid, u]
+            if inertia.first[worldid, begin] <= own:
+                last = wp.max(last, begin + tree.tree_dofnum[u] - 1)
+        for i in range(tree.tree_dofnum[t]):
+            inertia.last[worldid, own + i] = last

@@ -101,6 +101,9 @@ def sigmoid(s: real) -> real:
 
 @wp.func
 def static_share(s: real) -> real:
-    """sigma of (8), from 1 at rest to 0 when sliding: how much of the gap between static and dynamic friction is felt."""
+    """sigma of (8): how much of the gap between static and dynamic friction is felt, from 1 at rest to 0 when sliding.
+
+    Scaled to end at 0; as printed it ends at -0.0025, and friction below the dynamic one.
+    """
     width = real(10.0)
-    return real(0.5) * (real(1.0) - sigmoid(wp.abs(s) - width) / sigmoid(width))
+    return (real(1.0) - sigmoid(wp.abs(s) - width)) / (real(1.0) + sigmoid(width))

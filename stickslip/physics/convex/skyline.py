@@ -1,7 +1,8 @@
 """Cholesky of a matrix that is stored row by row from its first entry on: what lies before it stays zero.
 
-Row i of world w starts at column `first[w, i]`; entry (i, j) stands at `adr[w, i] + j`. The diagonal of the factor holds
-the reciprocals of its entries.
+Row i of world w starts at column `first[w, i]`; entry (i, j) stands at `adr[w, i] + j`; `last[w, j]` is the last row that
+has a column j. The rows of a tree start at the same column. The diagonal of the factor holds the reciprocals of its
+entries. On CUDA the lanes of a world go through it six columns at a time, on the CPU two rows and two columns.
 """
 
 import warp as wp
@@ -12,36 +13,88 @@ _ROWS = """
 double* const L = factor.data + (size_t)worldid * (factor.strides[0] / sizeof(double));
 const int* const f = first.data + (size_t)worldid * (first.strides[0] / sizeof(int));
 const int* const a = adr.data + (size_t)worldid * (adr.strides[0] / sizeof(int));
+#if defined(__CUDA_ARCH__)
+const int* const z = last.data + (size_t)worldid * (last.strides[0] / sizeof(int));
+#define SYNC_LANES if (nlane > 32) __syncthreads(); else __syncwarp();
+// the columns from j0 on that are done together, and the factor of their square on the diagonal
+#define LOAD_SQUARE \
+    int nb = 1; \
+    while (nb < 6 && j0 + nb < n && f[j0 + nb] == f[j0]) ++nb; \
+    double D[21]; \
+    _Pragma("unroll") for (int c = 0; c < 6; ++c) { \
+        const double* const row = L + a[j0 + (c < nb ? c : 0)] + j0; \
+        _Pragma("unroll") for (int e = 0; e < 6; ++e) \
+            if (e <= c) D[c * (c + 1) / 2 + e] = c < nb ? row[e] : (e == c ? 1.0 : 0.0); \
+    }
+#endif
 """
 
 _FACTOR = (
     _ROWS
     + """
 #if defined(__CUDA_ARCH__)
-for (int j = 0; j < n; ++j) {
-    const double* const Lj = L + a[j];
-    const int fj = f[j];
-    for (int i = j + lane; i < n; i += nlane) {
+int j0 = 0;
+while (j0 < n) {
+    int count = 1;
+    while (count < 6 && j0 + count < n && f[j0 + count] == f[j0]) ++count;
+    const double* col[6];
+    #pragma unroll
+    for (int c = 0; c < 6; ++c) col[c] = L + a[j0 + (c < count ? c : 0)];
+    const int fj = f[j0], end = z[j0];
+    for (int i = j0 + lane; i <= end; i += nlane) {
         const int fi = f[i];
-        if (fi > j) continue;
+        if (fi > j0) continue;
         double* const Li = L + a[i];
-        double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
-        int k = fi > fj ? fi : fj;
-        for (; k + 3 < j; k += 4) {
-            s0 += Li[k] * Lj[k]; s1 += Li[k + 1] * Lj[k + 1];
-            s2 += Li[k + 2] * Lj[k + 2]; s3 += Li[k + 3] * Lj[k + 3];
+        double s[6] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
+        #pragma unroll 4
+        for (int k = fi > fj ? fi : fj; k < j0; ++k) {
+            const double x = Li[k];
+            #pragma unroll
+            for (int c = 0; c < 6; ++c) s[c] += x * col[c][k];
         }
-        for (; k < j; ++k) s0 += Li[k] * Lj[k];
-        Li[j] -= (s0 + s1) + (s2 + s3);
+        #pragma unroll
+        for (int c = 0; c < 6; ++c)
+            if (c < count && j0 + c <= i) Li[j0 + c] -= s[c];
     }
-    if (nlane > 32) __syncthreads(); else __syncwarp();
-    const double pivot = Lj[j] > least ? rsqrt(Lj[j]) : rsqrt(least);
-    if (nlane > 32) __syncthreads(); else __syncwarp();
-    for (int i = j + lane; i < n; i += nlane) {
-        if (i == j) L[a[j] + j] = pivot;
-        else if (f[i] <= j) L[a[i] + j] *= pivot;
+    SYNC_LANES
+    LOAD_SQUARE
+    SYNC_LANES
+    #pragma unroll
+    for (int c = 0; c < 6; ++c) {
+        #pragma unroll
+        for (int e = 0; e < 6; ++e) {
+            if (e > c) continue;
+            double x = D[c * (c + 1) / 2 + e];
+            #pragma unroll
+            for (int k = 0; k < 6; ++k)
+                if (k < e) x -= D[c * (c + 1) / 2 + k] * D[e * (e + 1) / 2 + k];
+            D[c * (c + 1) / 2 + e] = e == c ? rsqrt(x > least ? x : least) : x * D[e * (e + 1) / 2 + e];
+        }
     }
-    if (nlane > 32) __syncthreads(); else __syncwarp();
+    for (int i = j0 + lane; i <= end; i += nlane) {
+        if (f[i] > j0) continue;
+        double* const Li = L + a[i] + j0;
+        if (i < j0 + nb) {
+            #pragma unroll
+            for (int c = 0; c < 6; ++c)
+                #pragma unroll
+                for (int e = 0; e < 6; ++e)
+                    if (e <= c && c == i - j0) Li[e] = D[c * (c + 1) / 2 + e];
+        } else {
+            double l[6];
+            #pragma unroll
+            for (int c = 0; c < 6; ++c) {
+                double x = c < nb ? Li[c] : 0.0;
+                #pragma unroll
+                for (int k = 0; k < 6; ++k)
+                    if (k < c) x -= l[k] * D[c * (c + 1) / 2 + k];
+                l[c] = x * D[c * (c + 1) / 2 + c];
+                if (c < nb) Li[c] = l[c];
+            }
+        }
+    }
+    SYNC_LANES
+    j0 += nb;
 }
 #else
 typedef double pair __attribute__((vector_size(16), aligned(8)));
@@ -98,6 +151,7 @@ def factorize(
     factor: wp.array2d[wp.float64],
     first: wp.array2d[int],
     adr: wp.array2d[int],
+    last: wp.array2d[int],
     n: int,
     least: wp.float64,
     worldid: int,
@@ -113,20 +167,73 @@ _SOLVE = (
     + """
 double* const b = x.data + (size_t)worldid * (x.strides[0] / sizeof(double));
 #if defined(__CUDA_ARCH__)
-for (int j = 0; j < n; ++j) {
-    const double y = b[j] * L[a[j] + j];
-    for (int i = j + 1 + lane; i < n; i += nlane)
-        if (f[i] <= j) b[i] -= L[a[i] + j] * y;
-    if (nlane > 32) __syncthreads(); else __syncwarp();
-    if (lane == 0) b[j] = y;
+int j0 = 0;
+while (j0 < n) {
+    LOAD_SQUARE
+    double y[6];
+    #pragma unroll
+    for (int c = 0; c < 6; ++c) {
+        double v = c < nb ? b[j0 + c] : 0.0;
+        #pragma unroll
+        for (int k = 0; k < 6; ++k)
+            if (k < c) v -= D[c * (c + 1) / 2 + k] * y[k];
+        y[c] = v * D[c * (c + 1) / 2 + c];
+    }
+    SYNC_LANES
+    for (int i = j0 + lane; i <= z[j0]; i += nlane) {
+        if (f[i] > j0) continue;
+        if (i < j0 + nb) {
+            #pragma unroll
+            for (int c = 0; c < 6; ++c) if (c == i - j0) b[i] = y[c];
+        } else {
+            const double* const Li = L + a[i] + j0;
+            double v = b[i];
+            #pragma unroll
+            for (int c = 0; c < 6; ++c) if (c < nb) v -= Li[c] * y[c];
+            b[i] = v;
+        }
+    }
+    SYNC_LANES
+    j0 += nb;
 }
-if (nlane > 32) __syncthreads(); else __syncwarp();
-for (int i = n - 1; i >= 0; --i) {
-    const double y = b[i] * L[a[i] + i];
-    if (nlane > 32) __syncthreads(); else __syncwarp();
-    for (int k = f[i] + lane; k < i; k += nlane) b[k] -= L[a[i] + k] * y;
-    if (lane == 0) b[i] = y;
-    if (nlane > 32) __syncthreads(); else __syncwarp();
+int past = n;
+while (past > 0) {
+    int j0 = past - 1;
+    while (j0 > 0 && past - j0 < 6 && f[j0 - 1] == f[past - 1]) --j0;
+    // a tree of more than six dofs is cut from its end here, from its start above: the square is read as it stands
+    const int nb = past - j0;
+    double D[21], y[6];
+    #pragma unroll
+    for (int c = 0; c < 6; ++c) {
+        const double* const row = L + a[j0 + (c < nb ? c : 0)] + j0;
+        #pragma unroll
+        for (int e = 0; e < 6; ++e)
+            if (e <= c) D[c * (c + 1) / 2 + e] = c < nb ? row[e] : (e == c ? 1.0 : 0.0);
+        y[c] = c < nb ? b[j0 + c] : 0.0;
+    }
+    #pragma unroll
+    for (int d = 0; d < 6; ++d) {
+        const int c = 5 - d;
+        double v = y[c];
+        #pragma unroll
+        for (int k = 0; k < 6; ++k)
+            if (k > c) v -= D[k * (k + 1) / 2 + c] * y[k];
+        y[c] = v * D[c * (c + 1) / 2 + c];
+    }
+    SYNC_LANES
+    for (int k = f[j0] + lane; k < past; k += nlane) {
+        if (k >= j0) {
+            #pragma unroll
+            for (int c = 0; c < 6; ++c) if (c == k - j0) b[k] = y[c];
+        } else {
+            double v = b[k];
+            #pragma unroll
+            for (int c = 0; c < 6; ++c) if (c < nb) v -= L[a[j0 + c] + k] * y[c];
+            b[k] = v;
+        }
+    }
+    SYNC_LANES
+    past = j0;
 }
 #else
 typedef double pair __attribute__((vector_size(16), aligned(8)));
@@ -159,6 +266,7 @@ def substitute(
     factor: wp.array2d[wp.float64],
     first: wp.array2d[int],
     adr: wp.array2d[int],
+    last: wp.array2d[int],
     x: wp.array2d[wp.float64],
     n: int,
     worldid: int,

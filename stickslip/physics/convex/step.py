@@ -5,6 +5,7 @@ import warp as wp
 
 from stickslip.physics import mjwarp_private as private
 from stickslip.physics import stages
+from stickslip.physics.convex.broadphase import collide
 from stickslip.physics.convex.contacts import prepare_contacts
 from stickslip.physics.convex.layout import Solver
 from stickslip.physics.convex.model import Model, Problem
@@ -85,7 +86,7 @@ def geometry(m: Model, d: mjw.Data) -> None:
         mjw.tendon(m, d)
     stages.inertia(m, d)
     if m.opt.run_collision_detection:
-        mjw.collision(m, d)
+        collide(m, d, m.convex.groups)
     make_rows(m, d)
     mjw.transmission(m, d)
     mjw.fwd_velocity(m, d)

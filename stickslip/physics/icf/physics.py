@@ -13,6 +13,7 @@ from stickslip.errors import InputError
 from stickslip.physics import mjwarp_private as private
 from stickslip.physics.base import CountingPhysics, Stage, Stats
 from stickslip.physics.convex import model
+from stickslip.physics.convex.broadphase import collide
 from stickslip.physics.convex.data import make_room, own_data, room_of, show_state, take_state
 from stickslip.physics.convex.motion import move
 from stickslip.physics.convex.newton import Options
@@ -62,6 +63,7 @@ class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
         ahead: distance at which contacts are noticed before they touch, on top of the model's gap [m]
         tolerance: of the solve, relative to the speed, at least 1 m/s or rad/s
         iterations: most of Newton's method
+        passes: solves of a step, each with the friction that the normal forces of the one before allow; 1 as in the paper
     """
 
     name: ClassVar[str] = "icf"
@@ -71,12 +73,15 @@ class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
     ahead: float = 0.005
     tolerance: float = 1e-8
     iterations: int = 100
+    passes: int = 2
 
     def __post_init__(self) -> None:
         check_material(self.stiffness, self.dissipation, self.stiction, self.ahead)
         check_number("tolerance", self.tolerance, 0.0, 1.0)
-        if isinstance(self.iterations, bool) or not isinstance(self.iterations, int) or self.iterations < 1:
-            raise InputError(f"iterations is {self.iterations!r}: it must be a whole number, at least 1")
+        for name in ("iterations", "passes"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(f"{name} is {value!r}: it must be a whole number, at least 1")
 
     def check(self, mjm: mujoco.MjModel) -> None:
         self.put_model(mjm)
@@ -106,7 +111,7 @@ class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
         room = room_of(d)
         options = Options()
         options.scale, options.weight, options.tolerance = 1.0, 1.0, self.tolerance
-        options.iterations, options.reuse = self.iterations, False
+        options.iterations, options.reuse, options.passes = self.iterations, False, self.passes
 
         def contact() -> None:
             wp.launch(_take_timestep, dim=d.nworld, inputs=[m.opt.timestep], outputs=[room.dt])
@@ -135,6 +140,7 @@ class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
             acceleration=lambda: sum_forces(m, room.problem),
             solve=[("contact", contact)],
             integration=integration,
+            collide=lambda: collide(m, d, m.convex.groups),
         )
 
     def arrays(self, m: model.Model, d: Data) -> Mapping[str, wp.array]:

@@ -1,0 +1,201 @@
+"""The contender `drake`: what it refuses, and its plant against free flight, a rest depth, friction and filters."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import stickslip as ss
+from stickslip.bench import contenders, runner
+from stickslip.bench.drake import Drake
+from stickslip.bench.drake_plant import unsupported
+from stickslip.bench.result import load
+from stickslip.bench.work_precision import WorkPrecision
+from stickslip.errors import InputError, MissingExtra, Unsupported
+from stickslip.mjcf import load as load_model
+from stickslip.simulation import Simulation
+
+G, K, MU, MASS, RADIUS = 9.81, 1e5, 0.5, 2.0, 0.1
+
+
+@pytest.fixture
+def drake():
+    return pytest.importorskip("pydrake.multibody.cenic", reason="the contender drake needs Drake: pip install drake")
+
+
+def scene(body: str, *, floor: str = "", stiction: float = 1e-4, more: str = "") -> str:
+    """A free body above a rigid plane."""
+    return f"""
+    <mujoco>
+      <size nuser_geom="2"/>
+      <custom><numeric name="stiction_velocity" data="{stiction}"/></custom>
+      <default><geom friction="{MU}" user="{K} 10"/></default>
+      <worldbody>
+        <geom name="floor" type="plane" size="0 0 1" user="0 0" {floor}/>
+        <body name="body" pos="0 0 1"><freejoint/>{body}</body>
+        {more}
+      </worldbody>
+    </mujoco>
+    """
+
+
+BALL = f'<geom type="sphere" size="{RADIUS}" mass="{MASS}"/>'
+BRICK = f'<geom type="box" size="0.1 0.2 0.3" pos="0.05 0 0" euler="20 30 0" mass="{MASS}"/>'
+
+
+def simulated(text: str, timestep: float = 0.1, **parameters) -> Simulation:
+    return Simulation(text, Drake(**parameters), device="cpu", timestep=timestep)
+
+
+def test_without_drake_the_reason_is_given(monkeypatch, tmp_path):
+    for name in ("pydrake", "pydrake.multibody", "pydrake.multibody.cenic"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtra, match="pip install drake"):
+        simulated(scene(BALL))
+    result = load(runner.run(WorkPrecision(), tmp_path, physics=["drake"], device="cpu", quick=True, picture=False))
+    assert all("pip install drake" in reason for reason in result.unsupported("drake").values())
+    assert len(result.unsupported("drake")) == len(result.cases)
+
+
+def test_it_is_a_contender_of_that_name_with_parameters():
+    (physics,) = contenders.resolve(["drake:accuracy=1e-4"]).values()
+    assert physics == Drake(accuracy=1e-4)
+    assert "drake" in contenders.describe(physics)
+    for wrong in ({"accuracy": 0.0}, {"max_step": -1.0}, {"trace": -1}):
+        with pytest.raises(InputError):
+            Drake(**wrong)
+
+
+@pytest.mark.parametrize("name", ["hard-clutter", "soft-clutter", "cylinder", "hard-clutter:plain=1"])
+def test_nothing_of_the_scenes_is_refused(name):
+    assert unsupported(load_model(name)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "feature"),
+    [
+        (scene(BALL.replace("sphere", "capsule").replace('size="0.1"', 'size="0.1 0.2"')), "shapes other than"),
+        (scene(BALL, floor='friction="0.7"'), "different friction"),
+        (scene(BALL, floor='margin="0.01"'), "margins"),
+        (scene(BALL, floor='condim="4"'), "friction other than sliding"),
+        (scene(BALL.replace("/>", ' user="0 0"/>')), "moving geoms without a stiffness"),
+        (scene(BALL, more=f'<body pos="1 0 1"><joint type="hinge"/>{BALL}</body>'), "joints that are not free"),
+        (scene(f'{BALL}<body pos="0 0 0.3">{BALL}</body>'), "bodies on other bodies"),
+        (scene(BALL).replace("stiction_velocity", "other"), "no stiction velocity"),
+    ],
+)
+def test_what_drake_would_do_otherwise_is_refused(text, feature):
+    found = unsupported(load_model(text))
+    assert len(found) == 1
+    assert feature in found[0]
+
+
+@pytest.mark.usefixtures("drake")
+def test_a_refusal_names_the_feature():
+    with pytest.raises(Unsupported, match="drake is given free bodies .* not: margins"):
+        simulated(scene(BALL, floor='margin="0.01"'))
+
+
+@pytest.mark.usefixtures("drake")
+def test_free_flight_is_that_of_mujoco():
+    """A brick off its centre and turned, that spins: mass, inertia, quaternion and both angular velocities."""
+    velocity = [1.0, -2.0, 3.0, 2.0, -1.0, 0.5]
+    ours = Simulation(scene(BRICK), ss.MuJoCo(), device="cpu", timestep=1e-4)
+    theirs = simulated(scene(BRICK), accuracy=1e-9)
+    for sim, steps in ((ours, 3000), (theirs, 3)):
+        sim.qvel = velocity
+        sim.step(steps)
+    assert theirs.qpos.numpy() == pytest.approx(ours.qpos.numpy(), abs=1e-3)
+    assert theirs.qvel.numpy() == pytest.approx(ours.qvel.numpy(), abs=4e-3)
+    assert theirs.state.time == pytest.approx([0.3])
+
+
+@pytest.mark.usefixtures("drake")
+def test_a_ball_rests_as_deep_as_its_weight_over_its_stiffness():
+    sim = simulated(scene(BALL), accuracy=1e-5)
+    sim.qpos = [0.0, 0.0, RADIUS, 1.0, 0.0, 0.0, 0.0]
+    sim.step(20)
+    contacts = sim.contacts()
+    assert len(contacts) == sim.contact_count() == 1
+    assert contacts.dist[0] == pytest.approx(-MASS * G / K, rel=1e-3)
+    up = contacts.frame[0].T @ contacts.force[0, :3] * (1.0 if contacts.geom[0, 1] == 1 else -1.0)
+    assert up == pytest.approx([0.0, 0.0, MASS * G], rel=1e-3, abs=1e-6)
+    assert set(contacts.geom[0]) == {0, 1}
+    assert contacts.pos[0] == pytest.approx([0.0, 0.0, 0.0], abs=1e-3)
+
+
+@pytest.mark.usefixtures("drake")
+def test_what_slides_is_braked_by_friction():
+    slab = "".join(
+        f'<geom type="sphere" size="{RADIUS}" pos="{x} {y} 0" mass="{MASS / 4}"/>' for x in (-1, 1) for y in (-1, 1)
+    )
+    sim = simulated(scene(slab), timestep=0.05, accuracy=1e-5)
+    sim.qpos = [0.0, 0.0, RADIUS - MASS * G / 4 / K, 1.0, 0.0, 0.0, 0.0]
+    sim.qvel = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    sim.step(2)
+    assert sim.qvel.numpy()[0, 0] == pytest.approx(1.0 - MU * G * 0.1, abs=0.01)
+
+
+@pytest.mark.usefixtures("drake")
+def test_who_touches_whom_is_what_contype_says():
+    """The second ball passes through the floor, the first does not."""
+    free = f'<geom type="sphere" size="{RADIUS}" mass="{MASS}" contype="2" conaffinity="2"/>'
+    text = scene(BALL, more=f'<body pos="1 0 0.3"><freejoint/>{free}</body>')
+    sim = simulated(text)
+    sim.step(5)
+    assert sim.qpos.numpy()[0, 9] == pytest.approx(0.3 - 0.5 * G * 0.25, abs=0.05)
+    assert sim.qpos.numpy()[0, 2] >= 0.09
+
+
+@pytest.mark.usefixtures("drake")
+def test_counts_begin_anew_with_a_reset_and_steps_add_up():
+    physics = Drake(trace=1000)
+    sim = Simulation("soft-clutter:layers=1", physics, nworld=2, device="cpu", timestep=0.1)
+    start = sim.qpos.numpy().copy()
+    sim.step(3)
+    stats = physics.stats(sim.m, sim.d)
+    assert (stats.steps > 3).all()
+    assert (stats.iterations >= stats.steps).all()
+    time, dt = stats.trace[0]
+    assert len(time) == stats.steps[0]
+    assert dt.sum() == pytest.approx(0.3)
+    assert time[-1] == pytest.approx(0.3)
+    after = sim.state
+    sim.reset([True, False])
+    assert physics.stats(sim.m, sim.d).steps[0] == 0
+    assert sim.qpos.numpy()[0] == pytest.approx(start[0])
+    assert sim.qpos.numpy()[1] == pytest.approx(after.qpos[1])
+    sim.state = after
+    assert sim.qpos.numpy() == pytest.approx(after.qpos)
+    assert sim.health().ok
+
+
+@pytest.mark.usefixtures("drake")
+def test_a_state_that_is_not_finite_stops_a_world_alone():
+    sim = Simulation(scene(BALL), Drake(), nworld=2, device="cpu", timestep=0.1)
+    broken = sim.qpos.numpy().copy()
+    broken[1, 0] = np.nan
+    sim.qpos.assign(broken)
+    sim.step(2)
+    assert sim.health().nan_worlds == (1,)
+    assert "world 1" in sim.health().failures[0]
+    assert np.isfinite(sim.qpos.numpy()[0]).all()
+
+
+@pytest.mark.usefixtures("drake")
+def test_forces_from_outside_are_refused():
+    sim = simulated(scene(BALL))
+    sim.qfrc_applied = np.ones(6)
+    with pytest.raises(Unsupported, match="no controls and no applied forces"):
+        sim.step()
+
+
+@pytest.mark.usefixtures("drake")
+def test_soft_contact_is_that_of_our_own_error_control():
+    """The same spheres under the same contact model, to a few micrometres."""
+    where = []
+    for physics in (Drake(accuracy=1e-8), contenders.resolve(["cenic:accuracy=1e-8"])["cenic:accuracy=1e-8"]):
+        sim = Simulation("soft-clutter:layers=1", physics, device="cpu", timestep=0.05)
+        sim.step(4)
+        where.append(sim.qpos.numpy().copy())
+    assert where[0] == pytest.approx(where[1], abs=1e-5)
