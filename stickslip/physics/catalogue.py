@@ -9,7 +9,9 @@ from stickslip.physics.conesweep.physics import ConeSweep
 from stickslip.physics.icf.physics import Icf
 from stickslip.physics.mujoco import MuJoCo
 
-PHYSICS: dict[str, type[Physics[Any, Any]]] = {physics.name: physics for physics in (MuJoCo, ComFree, ConeSweep, Icf, Cenic)}
+PHYSICS: dict[str, type[Physics[Any, Any]]] = {
+    physics.name: physics for physics in (MuJoCo, ComFree, ConeSweep, Icf, Cenic)
+}
 
 DEFAULT: type[Physics[Any, Any]] = ConeSweep
 """The physics of a simulation that names none."""

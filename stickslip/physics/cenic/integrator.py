@@ -30,7 +30,8 @@ from stickslip.physics.convex.motion import move
 from stickslip.physics.convex.newton import Options, look_at
 from stickslip.physics.convex.potential import real
 from stickslip.physics.convex.report import tell
-from stickslip.physics.convex.step import geometry, prepare, solve, sum_forces
+from stickslip.physics.convex.forces import sum_forces
+from stickslip.physics.convex.step import geometry, prepare, solve
 
 wp.set_module_options({"enable_backward": False})
 
@@ -137,8 +138,9 @@ def _advance_time(
         time_out[worldid] += opt_timestep[worldid % opt_timestep.shape[0]]
 
 
-def own_data(mjm: mujoco.MjModel, d: mjw.Data, nconmax: int | None, njmax: int | None, trace: int,
-             weights: wp.array) -> convex.Data:
+def own_data(
+    mjm: mujoco.MjModel, d: mjw.Data, nconmax: int | None, njmax: int | None, trace: int, weights: wp.array
+) -> convex.Data:
     """MuJoCo Warp's data with room for the integrator."""
     base = convex.make_room(mjm, d)
     nworld = d.nworld
@@ -188,12 +190,11 @@ def room_of(d: mjw.Data) -> Room:
     return room
 
 
-def _move(m: Model, room: Room, scale: float, start: wp.array, v: wp.array, other: wp.array, share: float,
-          out: wp.array) -> None:
+def _move(m: Model, room: Room, scale: float, start: wp.array, v: wp.array, out: wp.array) -> None:
     wp.launch(
         move,
         dim=(v.shape[0], m.njnt),
-        inputs=[m.jnt_type, m.jnt_qposadr, m.jnt_dofadr, room.dt, scale, start, v, other, share],
+        inputs=[m.jnt_type, m.jnt_qposadr, m.jnt_dofadr, room.dt, scale, start, v],
         outputs=[out],
     )
 
@@ -207,8 +208,9 @@ def look(m: Model, d: mjw.Data) -> None:
     prepare(m, room.problem, room.qvel)
 
 
-def _solve(m: Model, room: Room, problem: Problem, options: Options, start: wp.array, guess: wp.array,
-           out: wp.array) -> None:
+def _solve(
+    m: Model, room: Room, problem: Problem, options: Options, start: wp.array, guess: wp.array, out: wp.array
+) -> None:
     solve(m, problem, room.solver, room.nlane, options, room.dt, start, guess, out)
 
 
@@ -217,12 +219,12 @@ def begin_attempt(m: Model, d: mjw.Data, settings: Settings) -> None:
     room = room_of(d)
     wp.launch(choose_step, dim=d.nworld, inputs=[room.clock, settings.bounds])
     _solve(m, room, room.problem, settings.options(1.0), room.qvel, room.qvel, room.v_full)
-    _move(m, room, 1.0, room.qpos, room.v_full, room.v_full, 0.0, room.qpos_full)
+    _move(m, room, 1.0, room.qpos, room.v_full, room.qpos_full)
     if settings.scheme == "doubling":
         wp.launch(_mean, dim=room.qvel.shape, inputs=[room.qvel, room.v_full], outputs=[room.guess])
         _solve(m, room, room.problem, settings.options(0.5), room.qvel, room.guess, room.v_mid)
-        _move(m, room, 0.5, room.qpos, room.v_mid, room.v_mid, 0.0, room.qpos_mid)
-        _move(m, room, 0.5, room.qpos_mid, room.v_full, room.v_full, 0.0, room.qpos_end)
+        _move(m, room, 0.5, room.qpos, room.v_mid, room.qpos_mid)
+        _move(m, room, 0.5, room.qpos_mid, room.v_full, room.qpos_end)
         wp.launch(
             doubt_step,
             dim=d.nworld,
@@ -279,7 +281,7 @@ def _double(m: Model, d: mjw.Data, settings: Settings) -> None:
     sum_forces(m, room.mid)
     prepare(m, room.mid, room.v_mid)
     _solve(m, room, room.mid, half, room.v_mid, room.v_full, room.v)
-    _move(m, room, 0.5, room.qpos_mid, room.v, room.v, 0.0, room.qpos_end)
+    _move(m, room, 0.5, room.qpos_mid, room.v, room.qpos_end)
     if m.na:
         private.advance_activation(m, mid, room.clock.half, room.act_end)
 
@@ -295,14 +297,18 @@ def _trapezoid(m: Model, d: mjw.Data, settings: Settings) -> None:
     geometry(m, mid)
     sum_forces(m, room.mid)
     prepare(m, room.mid, room.v_full)
-    wp.launch(trapezoid.begin_forces, dim=d.nworld, inputs=[tree, room.problem.touch, room.qvel],
-              outputs=[room.solver])
+    wp.launch(trapezoid.begin_forces, dim=d.nworld, inputs=[tree, room.problem.touch, room.qvel], outputs=[room.solver])
     wp.launch(trapezoid.mean_inertia, dim=d.M.shape, inputs=[d.M], outputs=[room.mid.inertia])
-    wp.launch(trapezoid.mean_forces, dim=(d.nworld, m.nv), inputs=[room.problem.inertia, room.solver],
-              outputs=[room.mid.inertia])
+    wp.launch(
+        trapezoid.mean_forces,
+        dim=(d.nworld, m.nv),
+        inputs=[room.problem.inertia, room.solver],
+        outputs=[room.mid.inertia],
+    )
     wp.launch(trapezoid.step_back, dim=d.nworld, inputs=[tree, room.dt, room.v_full], outputs=[room.mid.touch])
     _solve(m, room, room.mid, settings.options(1.0, 0.5), room.qvel, room.v_full, room.v)
-    _move(m, room, 1.0, room.qpos, room.qvel, room.v, 0.5, room.qpos_end)
+    wp.launch(_mean, dim=room.qvel.shape, inputs=[room.qvel, room.v], outputs=[room.guess])
+    _move(m, room, 1.0, room.qpos, room.guess, room.qpos_end)
 
 
 def look_back(m: Model, d: mjw.Data) -> None:
@@ -401,5 +407,3 @@ def _capture(m: Model, d: mjw.Data, settings: Settings) -> None:
         with wp.ScopedCapture(device=device) as capture:
             part()
         room.graphs[name] = capture.graph
-
-

@@ -40,7 +40,7 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
         ahead: distance at which contacts are noticed before they touch, on top of the model's gap [m]
         iterations: most of Newton's method in a solve
         reuse: whether factors are kept from solve to solve while they serve
-        passes: solves of a step, each with the friction that the normal forces of the one before allow; 1 as in the paper
+        passes: solves of a step, each with friction by the normal forces of the one before; the paper has 1
         trace: accepted steps of each world to remember for `stats`
     """
 

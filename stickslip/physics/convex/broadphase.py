@@ -46,7 +46,13 @@ def make_groups(m: mjw.Model) -> Groups:
     pair, pairid = m.nxn_geom_pair_filtered.numpy(), m.nxn_pairid_filtered.numpy()
     groups.n = 0
     groups.geomadr, groups.geomnum = m.body_geomadr, m.body_geomnum
-    if len(pair) >= FEWEST_PAIRS and not m.npair and not m.nflex and not m.flg_surfacevel and m.geom_dataid.shape[0] == 1:
+    if (
+        len(pair) >= FEWEST_PAIRS
+        and not m.npair
+        and not m.nflex
+        and not m.flg_surfacevel
+        and m.geom_dataid.shape[0] == 1
+    ):
         body = np.sort(m.geom_bodyid.numpy()[pair], axis=1)
         order = np.lexsort((np.arange(len(pair)), body[:, 1], body[:, 0]))
         unique, start, count = np.unique(body[order], axis=0, return_index=True, return_counts=True)

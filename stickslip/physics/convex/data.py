@@ -60,7 +60,6 @@ class Room:
         }
         return {"exact_qpos": self.qpos, "exact_qvel": self.qvel, **kept}
 
-
     def forget(self, mask: wp.array) -> None:
         """Worlds in the mask start anew."""
         wp.launch(_forget, dim=mask.size, inputs=[mask, self.solver, self.qpos, self.qvel])

@@ -34,6 +34,39 @@ def turned(q: vec4d, omega: wp.vec3d, dt: real) -> vec4d:
     return out / wp.length(out)
 
 
+@wp.func
+def move_joint(
+    # Model:
+    jnt_type: wp.array[int],
+    jnt_qposadr: wp.array[int],
+    jnt_dofadr: wp.array[int],
+    # In:
+    dt: real,
+    qpos_in: wp.array2d[real],
+    qvel_in: wp.array2d[real],
+    # Out:
+    qpos_out: wp.array2d[real],
+    worldid: int,
+    joint: int,
+):
+    """qpos + dt qvel of one joint."""
+    a = jnt_qposadr[joint]
+    b = jnt_dofadr[joint]
+    kind = jnt_type[joint]
+    if kind == _FREE:
+        for k in range(3):
+            qpos_out[worldid, a + k] = qpos_in[worldid, a + k] + dt * qvel_in[worldid, b + k]
+        a += 3
+        b += 3
+    if kind == _FREE or kind == _BALL:  # noqa: SIM109 - Warp knows no `in`
+        q = vec4d(qpos_in[worldid, a], qpos_in[worldid, a + 1], qpos_in[worldid, a + 2], qpos_in[worldid, a + 3])
+        q = turned(q, wp.vec3d(qvel_in[worldid, b], qvel_in[worldid, b + 1], qvel_in[worldid, b + 2]), dt)
+        for k in range(4):
+            qpos_out[worldid, a + k] = q[k]
+    else:
+        qpos_out[worldid, a] = qpos_in[worldid, a] + dt * qvel_in[worldid, b]
+
+
 @wp.kernel
 def move(
     # Model:
@@ -45,34 +78,13 @@ def move(
     scale: real,
     qpos_in: wp.array2d[real],
     qvel_in: wp.array2d[real],
-    other_in: wp.array2d[real],
-    share: real,
     # Out:
     qpos_out: wp.array2d[real],
 ):
-    """qpos + dt v for each joint, with v = qvel + share (other - qvel)."""
+    """qpos + dt qvel; the same qpos where dt is not positive."""
     worldid, joint = wp.tid()
     dt = wp.max(dt_in[worldid] * scale, real(0.0))
-    a = jnt_qposadr[joint]
-    b = jnt_dofadr[joint]
-    kind = jnt_type[joint]
-    if kind == _FREE:
-        for k in range(3):
-            v = qvel_in[worldid, b + k] + share * (other_in[worldid, b + k] - qvel_in[worldid, b + k])
-            qpos_out[worldid, a + k] = qpos_in[worldid, a + k] + dt * v
-        a += 3
-        b += 3
-    if kind == _FREE or kind == _BALL:
-        q = vec4d(qpos_in[worldid, a], qpos_in[worldid, a + 1], qpos_in[worldid, a + 2], qpos_in[worldid, a + 3])
-        omega = wp.vec3d()
-        for k in range(3):
-            omega[k] = qvel_in[worldid, b + k] + share * (other_in[worldid, b + k] - qvel_in[worldid, b + k])
-        q = turned(q, omega, dt)
-        for k in range(4):
-            qpos_out[worldid, a + k] = q[k]
-    else:
-        v = qvel_in[worldid, b] + share * (other_in[worldid, b] - qvel_in[worldid, b])
-        qpos_out[worldid, a] = qpos_in[worldid, a] + dt * v
+    move_joint(jnt_type, jnt_qposadr, jnt_dofadr, dt, qpos_in, qvel_in, qpos_out, worldid, joint)
 
 
 @wp.kernel

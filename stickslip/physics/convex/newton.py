@@ -1,5 +1,7 @@
 """Newton's method on the convex problem of a step, (30) to (35): one world a block, all iterations in one kernel."""
 
+import math
+
 import warp as wp
 
 from stickslip.physics.convex.jacobian import add_contacts, contact_velocity, multiply_inertia, subtract_impulse
@@ -26,6 +28,7 @@ LIMIT = wp.constant(int(Law.LIMIT))
 LINEAR = wp.constant(int(Law.LINEAR))
 DRY = wp.constant(int(Law.DRY))
 
+PI = wp.constant(wp.float64(math.pi))
 UNBOUNDED = wp.constant(wp.float64(1.0e300))
 SEARCH_TOLERANCE = wp.constant(wp.float64(0.1))
 """Slope at the end of a line search, as a share of that at its start."""
@@ -40,6 +43,8 @@ DESIRED = wp.constant(wp.float64(10.0))
 LARGEST_RATE = wp.constant(wp.float64(0.9999))
 UPDATE = wp.constant(wp.float64(1.0e-6))
 """Relative change of normal forces from which on friction is worth another pass."""
+ROUNDING = wp.constant(wp.float64(1.0e-14))
+"""Change of velocity, relative to the speed, that is no change any more."""
 SLOWEST = wp.constant(wp.float64(0.01))
 """Speed below which the tolerance gets no smaller, m/s or rad/s."""
 
@@ -103,8 +108,8 @@ def set_laws(material: Material, rows: RowSet, dt: real, worldid: int, lane: int
         if law == RIGID or law == LIMIT:
             # (18) with k = 4 pi^2 m / (beta dt)^2 and tau = beta dt / pi: gain = dt (dt + tau) k
             beta = material.rigidity
-            tau = beta * dt / real(wp.PI)
-            gain = real(4.0 * wp.PI * wp.PI) / (beta * beta) * (real(1.0) + beta / real(wp.PI))
+            tau = beta * dt / PI
+            gain = real(4.0) * PI * PI / (beta * beta) * (real(1.0) + beta / PI)
             gain = gain / rows.weight[worldid, r]
             bias = -gain * rows.residual[worldid, r] / (dt + tau)
             if law == LIMIT:
@@ -494,6 +499,7 @@ def solve_step(
     rate = real(-1.0)
     running = bool(True)
     finished = bool(True)
+    stalled = bool(False)
     passes = int(1)
     while running:
         error = real(0.0)
@@ -511,9 +517,10 @@ def solve_step(
         limit = options.tolerance * speed
         if broken > real(0.0):
             running = False
-        elif error <= limit:
+        elif error <= limit or stalled:
             if passes < options.passes and update_friction(touch, dt, worldid, lane, nlane):
                 passes += 1
+                stalled = False
                 before = real(-1.0)
                 rate = real(-1.0)
                 make_gradient(tree, material, touch, rows, solver, dt, weight, worldid, lane, nlane)
@@ -553,6 +560,7 @@ def solve_step(
             make_gradient(tree, material, touch, rows, solver, dt, weight, worldid, lane, nlane)
             if before > real(0.0):
                 rate = wp.min(change / before, LARGEST_RATE)
+            stalled = change <= ROUNDING * speed
             before = change
 
     for i in range(lane, tree.nv, nlane):

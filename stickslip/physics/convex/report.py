@@ -8,6 +8,7 @@ from stickslip.physics.convex.layout import Law, Material, RowSet, Solver, Touch
 from stickslip.physics.convex.model import Model, Problem
 from stickslip.physics.convex.newton import contact_impulse, row_impulse
 from stickslip.physics.convex.potential import real
+from stickslip.physics.convex.forces import add_explicit
 from stickslip.physics.convex.rows import (
     ACTUATOR,
     BALL,
@@ -118,7 +119,8 @@ def _tell_rows(
         con = touch.con[slot]
         dim = touch.dim[slot]
         push = contact_impulse(touch, slot, touch.v[slot], dt)
-        active = touch.elastic[slot] > real(0.0) or push[0] > real(0.0)
+        # friction of the last pass may outlast the normal force that it went by
+        active = touch.elastic[slot] > real(0.0) or push[0] > real(0.0) or touch.lagged[slot] > real(0.0)
         for i in range(told.efc_address.shape[1]):
             told.efc_address[con, i] = -1
         if active:
@@ -209,4 +211,5 @@ def tell(m: Model, problem: Problem, solver: Solver, dt: wp.array, v_start: wp.a
             inputs=[problem.rows, joints, layout.dof_implicit, d.actuator_force],
             outputs=[d.qfrc_actuator],
         )
+        add_explicit(m, d, d.qfrc_actuator)
     mjw.mul_m(m, d, d.efc.Ma, d.qacc)

@@ -122,8 +122,8 @@ def plan(mjm: mujoco.MjModel, chains: list[list[int]]) -> Plan:
             add(Source.DRY, int(i), [int(i)])
         for t in np.flatnonzero(mjm.tendon_frictionloss):
             add(Source.TENDON_DRY, int(t), tendon(int(t)))
-    springs = mjm.tendon_stiffness + mjm.tendon_damping > 0.0
-    for t in np.flatnonzero(springs):
+    springs = mjm.tendon_stiffness * (not flags & D.mjDSBL_SPRING) + mjm.tendon_damping * (not flags & D.mjDSBL_DAMPER)
+    for t in np.flatnonzero(springs > 0.0):
         add(Source.TENDON_SPRING, int(t), tendon(int(t)))
     implicit, bounded = implicit_actuators(mjm)
     for i in implicit:
@@ -166,7 +166,10 @@ def implicit_actuators(mjm: mujoco.MjModel) -> tuple[list[int], list[int]]:
         if int(mjm.actuator_dyntype[i]) not in dynamics:
             continue
         if kind == int(T.mjTRN_TENDON):
-            if not mjm.tendon_actfrclimited[target]:
+            adr = int(mjm.ten_J_rowadr[target])
+            joints = mjm.dof_jntid[mjm.ten_J_colind[adr : adr + int(mjm.ten_J_rownnz[target])]]
+            held = mjm.jnt_actfrclimited[joints].astype(bool) | mjm.jnt_actgravcomp[joints].astype(bool)
+            if not mjm.tendon_actfrclimited[target] and not held.any():
                 implicit.append(i)
         elif kind in joint_kinds:
             if not mjm.jnt_actfrclimited[target] and not mjm.jnt_actgravcomp[target]:
@@ -227,6 +230,8 @@ class Joints:
     ctrl: wp.array2d[float]
     act: wp.array2d[float]
     clamp_ctrl: bool
+    springs: bool
+    dampers: bool
 
 
 def joints_of(m: mjw.Model, d: mjw.Data, source: wp.array) -> Joints:
@@ -234,8 +239,10 @@ def joints_of(m: mjw.Model, d: mjw.Data, source: wp.array) -> Joints:
     joints = Joints()
     joints.source = source
     joints.clamp_ctrl = not m.opt.disableflags & mjw.DisableBit.CLAMPCTRL
+    joints.springs = not m.opt.disableflags & mjw.DisableBit.SPRING
+    joints.dampers = not m.opt.disableflags & mjw.DisableBit.DAMPER
     for name in Joints.vars:
-        if name not in ("source", "clamp_ctrl"):
+        if name not in ("source", "clamp_ctrl", "springs", "dampers"):
             setattr(joints, name, getattr(m if hasattr(m, name) else d, name))
     return joints
 
@@ -288,6 +295,10 @@ def fill_actuator(joints: Joints, rows: RowSet, worldid: int, r: int, i: int):
             gear = real(joints.actuator_gear[worldid % joints.actuator_gear.shape[0], i][0])
             low = wp.max(low, wp.min(real(bounds[0]) / gear, real(bounds[1]) / gear))
             high = wp.min(high, wp.max(real(bounds[0]) / gear, real(bounds[1]) / gear))
+    # MuJoCo Warp's own value knows more (activation ahead of time, setpoints that wrap) but ends at the bounds
+    told = real(joints.actuator_force[worldid, i])
+    if (told > low and told < high) or (told <= low and force > low) or (told >= high and force < high):
+        force = told
     rows.law[worldid, r] = _LINEAR
     rows.residual[worldid, r] = force
     rows.rate[worldid, r] = rate
@@ -369,14 +380,16 @@ def fill_rows(joints: Joints, v_start: wp.array2d[real], rows: RowSet):
         length = joints.ten_length[worldid, i]
         rest = joints.tendon_lengthspring[worldid % joints.tendon_lengthspring.shape[0], i]
         stiffness = real(joints.tendon_stiffness[worldid % joints.tendon_stiffness.shape[0], i])
-        if length > rest[0] and length < rest[1]:
+        if not joints.springs or (length > rest[0] and length < rest[1]):
             stiffness = real(0.0)
         speed = real(0.0)
         for k in range(at, at + rows.num[r]):
             speed += rows.val[worldid, k] * v_start[worldid, rows.col[k]]
         rows.law[worldid, r] = _LINEAR
         rows.residual[worldid, r] = real(0.0)
-        rows.rate[worldid, r] = real(joints.tendon_damping[worldid % joints.tendon_damping.shape[0], i])
+        rows.rate[worldid, r] = real(0.0)
+        if joints.dampers:
+            rows.rate[worldid, r] = real(joints.tendon_damping[worldid % joints.tendon_damping.shape[0], i])
         rows.spring[worldid, r] = stiffness
         rows.low[worldid, r] = -_UNBOUNDED
         rows.high[worldid, r] = _UNBOUNDED

@@ -1,7 +1,7 @@
 """Cholesky of a matrix that is stored row by row from its first entry on: what lies before it stays zero.
 
-Row i of world w starts at column `first[w, i]`; entry (i, j) stands at `adr[w, i] + j`; `last[w, j]` is the last row that
-has a column j. The rows of a tree start at the same column. The diagonal of the factor holds the reciprocals of its
+Row i of world w starts at column `first[w, i]`; entry (i, j) stands at `adr[w, i] + j`; `last[w, j]` is the last row
+that has a column j. The rows of a tree start at the same column. The diagonal of the factor holds the reciprocals of its
 entries. On CUDA the lanes of a world go through it six columns at a time, on the CPU two rows and two columns.
 """
 
@@ -40,10 +40,10 @@ while (j0 < n) {
     const double* col[6];
     #pragma unroll
     for (int c = 0; c < 6; ++c) col[c] = L + a[j0 + (c < count ? c : 0)];
-    const int fj = f[j0], end = z[j0];
+    const int fj = f[j0], end = z[j0 + count - 1];
     for (int i = j0 + lane; i <= end; i += nlane) {
         const int fi = f[i];
-        if (fi > j0) continue;
+        if (fi >= j0 + count) continue;
         double* const Li = L + a[i];
         double s[6] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
         #pragma unroll 4
@@ -54,7 +54,7 @@ while (j0 < n) {
         }
         #pragma unroll
         for (int c = 0; c < 6; ++c)
-            if (c < count && j0 + c <= i) Li[j0 + c] -= s[c];
+            if (c < count && j0 + c <= i && j0 + c >= fi) Li[j0 + c] -= s[c];
     }
     SYNC_LANES
     LOAD_SQUARE
@@ -72,7 +72,8 @@ while (j0 < n) {
         }
     }
     for (int i = j0 + lane; i <= end; i += nlane) {
-        if (f[i] > j0) continue;
+        const int skip = f[i] - j0;  // columns that come before the row begins: another tree may stand between
+        if (skip >= nb) continue;
         double* const Li = L + a[i] + j0;
         if (i < j0 + nb) {
             #pragma unroll
@@ -84,12 +85,12 @@ while (j0 < n) {
             double l[6];
             #pragma unroll
             for (int c = 0; c < 6; ++c) {
-                double x = c < nb ? Li[c] : 0.0;
+                double x = c < nb && c >= skip ? Li[c] : 0.0;
                 #pragma unroll
                 for (int k = 0; k < 6; ++k)
                     if (k < c) x -= l[k] * D[c * (c + 1) / 2 + k];
                 l[c] = x * D[c * (c + 1) / 2 + c];
-                if (c < nb) Li[c] = l[c];
+                if (c < nb && c >= skip) Li[c] = l[c];
             }
         }
     }
@@ -180,8 +181,9 @@ while (j0 < n) {
         y[c] = v * D[c * (c + 1) / 2 + c];
     }
     SYNC_LANES
-    for (int i = j0 + lane; i <= z[j0]; i += nlane) {
-        if (f[i] > j0) continue;
+    for (int i = j0 + lane; i <= z[j0 + nb - 1]; i += nlane) {
+        const int skip = f[i] - j0;
+        if (skip >= nb) continue;
         if (i < j0 + nb) {
             #pragma unroll
             for (int c = 0; c < 6; ++c) if (c == i - j0) b[i] = y[c];
@@ -189,7 +191,7 @@ while (j0 < n) {
             const double* const Li = L + a[i] + j0;
             double v = b[i];
             #pragma unroll
-            for (int c = 0; c < 6; ++c) if (c < nb) v -= Li[c] * y[c];
+            for (int c = 0; c < 6; ++c) if (c < nb && c >= skip) v -= Li[c] * y[c];
             b[i] = v;
         }
     }

@@ -20,7 +20,8 @@ from stickslip.physics.convex.newton import Options
 from stickslip.physics.convex.potential import real
 from stickslip.physics.convex.report import tell
 from stickslip.physics.convex.settings import check_material, check_number
-from stickslip.physics.convex.step import make_rows, prepare, solve, sum_forces
+from stickslip.physics.convex.forces import sum_forces
+from stickslip.physics.convex.step import make_rows, prepare, solve
 from stickslip.physics.rowfree.model import warn_unused
 from stickslip.physics.stages import compose
 from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
@@ -61,9 +62,9 @@ class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
         dissipation: Hunt and Crossley's, of every geom [s/m]; None: likewise
         stiction: velocity below which contacts stick [m/s]; None: the model's, or 1e-6
         ahead: distance at which contacts are noticed before they touch, on top of the model's gap [m]
-        tolerance: of the solve, relative to the speed, at least 1 m/s or rad/s
+        tolerance: of the solve, relative to the speed, at least 0.01 m/s or rad/s
         iterations: most of Newton's method
-        passes: solves of a step, each with the friction that the normal forces of the one before allow; 1 as in the paper
+        passes: solves of a step, each with friction by the normal forces of the one before; the paper has 1
     """
 
     name: ClassVar[str] = "icf"
@@ -126,7 +127,7 @@ class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
             wp.launch(
                 move,
                 dim=(d.nworld, m.njnt),
-                inputs=[m.jnt_type, m.jnt_qposadr, m.jnt_dofadr, room.dt, 1.0, room.qpos, room.v, room.v, 0.0],
+                inputs=[m.jnt_type, m.jnt_qposadr, m.jnt_dofadr, room.dt, 1.0, room.qpos, room.v],
                 outputs=[room.qpos],
             )
             wp.copy(room.qvel, room.v)
