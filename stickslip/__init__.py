@@ -19,9 +19,13 @@ if TYPE_CHECKING:
     from stickslip.physics.base import Contacts as Contacts
     from stickslip.physics.base import Health as Health
     from stickslip.physics.base import Physics as Physics
+    from stickslip.physics.base import Stats as Stats
     from stickslip.physics.catalogue import PHYSICS as PHYSICS
+    from stickslip.physics.cenic.physics import Cenic as Cenic
     from stickslip.physics.comfree.physics import ComFree as ComFree
     from stickslip.physics.conesweep.physics import ConeSweep as ConeSweep
+    from stickslip.physics.convex.external import External as External
+    from stickslip.physics.icf.physics import Icf as Icf
     from stickslip.physics.mujoco import MuJoCo as MuJoCo
     from stickslip.simulation import Simulation as Simulation
     from stickslip.state import State as State
@@ -35,15 +39,19 @@ _WHERE = {
     "MissingExtra": "stickslip.errors",
     "SceneError": "stickslip.errors",
     "Unsupported": "stickslip.errors",
+    "Cenic": "stickslip.physics.cenic.physics",
     "ComFree": "stickslip.physics.comfree.physics",
     "ConeSweep": "stickslip.physics.conesweep.physics",
     "Contacts": "stickslip.physics.base",
+    "External": "stickslip.physics.convex.external",
     "Health": "stickslip.physics.base",
+    "Icf": "stickslip.physics.icf.physics",
     "MuJoCo": "stickslip.physics.mujoco",
     "PHYSICS": "stickslip.physics.catalogue",
     "Physics": "stickslip.physics.base",
     "Simulation": "stickslip.simulation",
     "State": "stickslip.state",
+    "Stats": "stickslip.physics.base",
     "StickslipError": "stickslip.errors",
     "load": "stickslip.mjcf",
 }

@@ -10,8 +10,8 @@ import warp as wp
 from numpy.typing import ArrayLike
 
 from stickslip import compilation, mjcf
-from stickslip.errors import BufferOverflow, DeviceError, Diverged, HealthWarning, InputError
-from stickslip.physics.base import Contacts, Health, Physics
+from stickslip.errors import BufferOverflow, DeviceError, Diverged, HealthWarning, InputError, Unsupported
+from stickslip.physics.base import Contacts, CountingPhysics, Health, Physics, Stats
 from stickslip.physics.catalogue import DEFAULT
 from stickslip.state import State, check_array
 
@@ -208,6 +208,12 @@ class Simulation:
     def health(self) -> Health:
         """Overflow (and the knob to raise), worlds that are no longer finite, most contacts seen."""
         return self.physics.health(self.m, self.d)
+
+    def stats(self) -> Stats:
+        """Steps, rejections, iterations and sizes of steps of every world, of a physics that counts them."""
+        if not isinstance(self.physics, CountingPhysics):
+            raise Unsupported(f"{self.physics.name} counts nothing: it has no solver and no steps of its own")
+        return self.physics.stats(self.m, self.d)
 
     def _warn_if_unwell(self) -> None:
         if not self._warned:

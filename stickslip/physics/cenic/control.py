@@ -153,11 +153,13 @@ def judge_step(
     qvel_end: wp.array2d[real],
     qvel_full: wp.array2d[real],
     act_end: wp.array2d[float],
+    z_end: wp.array2d[real],
     # In and out:
     clock: Clock,
     qpos: wp.array2d[real],
     qvel: wp.array2d[real],
     act: wp.array2d[float],
+    z: wp.array2d[real],
     # Out:
     qpos_last: wp.array2d[real],
     qvel_last: wp.array2d[real],
@@ -201,6 +203,8 @@ def judge_step(
             qvel[worldid, i] = qvel_end[worldid, i]
         for i in range(act.shape[1]):
             act[worldid, i] = act_end[worldid, i]
+        for i in range(z.shape[1]):
+            z[worldid, i] = z_end[worldid, i]
         dt_last[worldid] = dt
         if clock.steps[worldid] == 0 or dt < clock.least[worldid]:
             clock.least[worldid] = dt

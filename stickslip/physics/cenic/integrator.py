@@ -25,12 +25,13 @@ from stickslip.physics.cenic.control import (
     start_clock,
 )
 from stickslip.physics.convex import data as convex
+from stickslip.physics.convex.external import External, advance, linearize
+from stickslip.physics.convex.forces import sum_forces
 from stickslip.physics.convex.model import Model, Problem, make_data, make_problem
 from stickslip.physics.convex.motion import move
 from stickslip.physics.convex.newton import Options, look_at
 from stickslip.physics.convex.potential import real
 from stickslip.physics.convex.report import tell
-from stickslip.physics.convex.forces import sum_forces
 from stickslip.physics.convex.step import geometry, prepare, solve
 
 wp.set_module_options({"enable_backward": False})
@@ -139,10 +140,16 @@ def _advance_time(
 
 
 def own_data(
-    mjm: mujoco.MjModel, d: mjw.Data, nconmax: int | None, njmax: int | None, trace: int, weights: wp.array
+    mjm: mujoco.MjModel,
+    d: mjw.Data,
+    nconmax: int | None,
+    njmax: int | None,
+    trace: int,
+    weights: wp.array,
+    external: External | None,
 ) -> convex.Data:
     """MuJoCo Warp's data with room for the integrator."""
-    base = convex.make_room(mjm, d)
+    base = convex.make_room(mjm, d, external)
     nworld = d.nworld
     mid = make_data(mjm, nworld, nconmax, njmax)
     for name in _SHARED:
@@ -163,7 +170,7 @@ def own_data(
 
     room = Room(
         **vars(base),
-        mid=make_problem(mjm, mid),
+        mid=make_problem(mjm, mid, external.dofs if external else ()),
         clock=clock,
         trace=ring,
         weights=weights,
@@ -214,15 +221,25 @@ def _solve(
     solve(m, problem, room.solver, room.nlane, options, room.dt, start, guess, out)
 
 
+def _linearize(m: Model, room: Room, problem: Problem, scale: float, qpos: wp.array, qvel: wp.array, z: str) -> None:
+    """Put the external system into the rows of a step of scale dt, from its state `z` or `z_mid`."""
+    if room.system:
+        linearize(m, room.system, problem.rows, room.dt, scale, qpos, qvel, getattr(room.system, z))
+
+
 def begin_attempt(m: Model, d: mjw.Data, settings: Settings) -> None:
     """A step of every world that has not arrived, as far as it needs no second geometry."""
     room = room_of(d)
     wp.launch(choose_step, dim=d.nworld, inputs=[room.clock, settings.bounds])
+    _linearize(m, room, room.problem, 1.0, room.qpos, room.qvel, "z")
     _solve(m, room, room.problem, settings.options(1.0), room.qvel, room.qvel, room.v_full)
     _move(m, room, 1.0, room.qpos, room.v_full, room.qpos_full)
     if settings.scheme == "doubling":
         wp.launch(_mean, dim=room.qvel.shape, inputs=[room.qvel, room.v_full], outputs=[room.guess])
+        _linearize(m, room, room.problem, 0.5, room.qpos, room.qvel, "z")
         _solve(m, room, room.problem, settings.options(0.5), room.qvel, room.guess, room.v_mid)
+        if room.system:
+            advance(room.system, room.dt, room.v_mid, room.system.z_mid)
         _move(m, room, 0.5, room.qpos, room.v_mid, room.qpos_mid)
         _move(m, room, 0.5, room.qpos_mid, room.v_full, room.qpos_end)
         wp.launch(
@@ -244,6 +261,7 @@ def end_attempt(m: Model, d: mjw.Data, settings: Settings) -> None:
 def judge(m: Model, d: mjw.Data, settings: Settings) -> None:
     """Whether the step is kept, and how long the next one is."""
     room = room_of(d)
+    none = wp.empty((d.nworld, 0), dtype=real)
     wp.launch(
         judge_step,
         dim=d.nworld,
@@ -256,12 +274,14 @@ def judge(m: Model, d: mjw.Data, settings: Settings) -> None:
             room.v,
             room.v_full,
             room.act_end,
+            room.system.z_end if room.system else none,
         ],
         outputs=[
             room.clock,
             room.qpos,
             room.qvel,
             d.act,
+            room.system.z if room.system else none,
             room.qpos_last,
             room.qvel_last,
             room.v_last,
@@ -280,7 +300,10 @@ def _double(m: Model, d: mjw.Data, settings: Settings) -> None:
     geometry(m, mid)
     sum_forces(m, room.mid)
     prepare(m, room.mid, room.v_mid)
+    _linearize(m, room, room.mid, 0.5, room.qpos_mid, room.v_mid, "z_mid")
     _solve(m, room, room.mid, half, room.v_mid, room.v_full, room.v)
+    if room.system:
+        advance(room.system, room.dt, room.v, room.system.z_end)
     _move(m, room, 0.5, room.qpos_mid, room.v, room.qpos_end)
     if m.na:
         private.advance_activation(m, mid, room.clock.half, room.act_end)
@@ -306,7 +329,10 @@ def _trapezoid(m: Model, d: mjw.Data, settings: Settings) -> None:
         outputs=[room.mid.inertia],
     )
     wp.launch(trapezoid.step_back, dim=d.nworld, inputs=[tree, room.dt, room.v_full], outputs=[room.mid.touch])
+    _linearize(m, room, room.mid, 1.0, room.qpos, room.qvel, "z")
     _solve(m, room, room.mid, settings.options(1.0, 0.5), room.qvel, room.v_full, room.v)
+    if room.system:
+        advance(room.system, room.dt, room.v, room.system.z_end)
     wp.launch(_mean, dim=room.qvel.shape, inputs=[room.qvel, room.v], outputs=[room.guess])
     _move(m, room, 1.0, room.qpos, room.guess, room.qpos_end)
 

@@ -15,7 +15,9 @@ from stickslip.physics.base import CountingPhysics, Health, Stage, Stats
 from stickslip.physics.cenic import integrator
 from stickslip.physics.cenic.integrator import Scheme, own_data, room_of
 from stickslip.physics.convex import model
-from stickslip.physics.convex.settings import check_material, check_number
+from stickslip.physics.convex.data import factor_overflow, limit_notes
+from stickslip.physics.convex.external import External
+from stickslip.physics.convex.settings import check_external, check_material, check_number, dofs_of
 from stickslip.physics.rowfree.model import warn_unused
 from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
 from stickslip.state import State
@@ -42,6 +44,7 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
         reuse: whether factors are kept from solve to solve while they serve
         passes: solves of a step, each with friction by the normal forces of the one before; the paper has 1
         trace: accepted steps of each world to remember for `stats`
+        external: a system of your own that acts on the model
     """
 
     name: ClassVar[str] = "cenic"
@@ -59,6 +62,7 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
     reuse: bool = True
     passes: int = 2
     trace: int = 0
+    external: External | None = None
 
     def __post_init__(self) -> None:
         check_number("accuracy", self.accuracy, 0.0, 1.0)
@@ -68,6 +72,7 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
             raise InputError(f"min_step is {self.min_step}: it must be below max_step, {self.max_step}")
         if self.scheme not in ("doubling", "trapezoid"):
             raise InputError(f"scheme is {self.scheme!r}: use 'doubling' or 'trapezoid'")
+        check_external(self.external)
         check_material(self.stiffness, self.dissipation, self.stiction, self.ahead)
         for name, low in (("iterations", 1), ("passes", 1), ("trace", 0)):
             value = getattr(self, name)
@@ -93,6 +98,7 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
                 stiction=self.stiction,
                 stiffness=self.stiffness,
                 dissipation=self.dissipation,
+                external=dofs_of(self.external, mjm),
             )
         warn_unused(mjm, "cenic sticks without them", 3)
         m.opt.warn_overflow = False  # health() says it, once and with the number to raise
@@ -109,7 +115,7 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
     def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
         d = model.make_data(mjm, nworld, nconmax, njmax)
         weights = wp.array(self._weights(mjm), dtype=wp.float64)
-        return own_data(mjm, d, nconmax, njmax, self.trace, weights)
+        return own_data(mjm, d, nconmax, njmax, self.trace, weights, self.external)
 
     def _settings(self) -> integrator.Settings:
         bounds = integrator.Bounds()
@@ -168,4 +174,10 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
             f"{self.min_step:g}; ask for less accuracy than {self.accuracy:g}, softer contact, or check the state"
             for w in broken[:8]
         )
-        return dataclasses.replace(health, failures=(*health.failures, *told))
+        room = room_of(d)
+        return dataclasses.replace(
+            health,
+            failures=(*health.failures, *told),
+            overflow=(*health.overflow, *factor_overflow(room)),
+            notes=(*health.notes, *limit_notes(room)),
+        )

@@ -1,1 +1,1 @@
-"""The convex contact step that `icf` takes at a fixed size and `cenic` at sizes of its own: problem, potentials, solve."""
+"""The convex contact step, which `icf` takes at a fixed size and `cenic` at sizes of its own."""

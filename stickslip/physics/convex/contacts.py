@@ -5,7 +5,7 @@ import warp as wp
 
 from stickslip.physics.contact import point_velocity
 from stickslip.physics.convex.layout import Inertia, Material, Touch, Tree, vec6
-from stickslip.physics.convex.potential import normal_impulse, real, static_share, vec5
+from stickslip.physics.convex.potential import real, static_share, vec5
 from stickslip.physics.mjwarp_private import ContactType
 from stickslip.physics.mjwarp_private import vec5 as solimp_type
 

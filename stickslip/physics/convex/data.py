@@ -7,6 +7,7 @@ import mujoco_warp as mjw
 import warp as wp
 
 from stickslip.errors import InputError
+from stickslip.physics.convex.external import External, System, make_system, restart
 from stickslip.physics.convex.layout import Solver
 from stickslip.physics.convex.model import Problem, make_problem, make_solver
 from stickslip.physics.convex.motion import show, take
@@ -42,6 +43,7 @@ class Room:
         dt: size of the step, s; 0 leaves a world alone           (nworld,)
         qpos, qvel: the state in double precision; `qpos` and `qvel` of the data show it    (nworld, nq), (nworld, nv)
         v: velocity at the end of the step                        (nworld, nv)
+        system: an external system; None if there is none
     """
 
     problem: Problem
@@ -51,6 +53,7 @@ class Room:
     qpos: wp.array
     qvel: wp.array
     v: wp.array
+    system: System | None
 
     def carried(self) -> dict[str, wp.array]:
         """The arrays that the next step starts from, by name."""
@@ -58,11 +61,16 @@ class Room:
         kept = {
             name: getattr(solver, name) for name in ("iterations", "factorizations", "searches", "unfinished", "wanted")
         }
+        if self.system is not None:
+            kept["z"] = self.system.z
         return {"exact_qpos": self.qpos, "exact_qvel": self.qvel, **kept}
 
     def forget(self, mask: wp.array) -> None:
         """Worlds in the mask start anew."""
         wp.launch(_forget, dim=mask.size, inputs=[mask, self.solver, self.qpos, self.qvel])
+        if self.system is not None:
+            start = wp.array(self.system.external.start, dtype=real)
+            wp.launch(restart, dim=mask.size, inputs=[mask, start], outputs=[self.system.z])
 
 
 @dataclasses.dataclass
@@ -76,12 +84,14 @@ class Data(mjw.Data):
     convex: Room
 
 
-def make_room(mjm: mujoco.MjModel, d: mjw.Data) -> Room:
+def make_room(mjm: mujoco.MjModel, d: mjw.Data, external: External | None) -> Room:
     """Room for one convex step."""
     solver, nlane = make_solver(mjm, d)
     qpos = wp.zeros((d.nworld, mjm.nq), dtype=real)
     qvel, v = (wp.zeros((d.nworld, mjm.nv), dtype=real) for _ in range(2))
-    return Room(make_problem(mjm, d), solver, nlane, wp.zeros(d.nworld, dtype=real), qpos, qvel, v)
+    problem = make_problem(mjm, d, external.dofs if external else ())
+    system = make_system(external, mjm, d.nworld, problem.rows) if external else None
+    return Room(problem, solver, nlane, wp.zeros(d.nworld, dtype=real), qpos, qvel, v, system)
 
 
 def own_data(d: mjw.Data, room: Room) -> Data:
@@ -99,6 +109,23 @@ def room_of(d: mjw.Data) -> Room:
     if not isinstance(room, Room):
         raise InputError("this data has no room for a convex step: make it with make_data of the physics that steps it")
     return room
+
+
+def limit_notes(room: Room) -> tuple[str, ...]:
+    """What is worth knowing of the solver: solves that stopped at their limit."""
+    unfinished = int(room.solver.unfinished.numpy().sum())
+    return (f"Newton's method stopped at its iteration limit {unfinished} times",) if unfinished else ()
+
+
+def factor_overflow(room: Room) -> tuple[str, ...]:
+    """What did not fit: a factor of more entries than there is room for."""
+    wanted = int(room.solver.wanted.numpy().max(initial=0))
+    if not wanted:
+        return ()
+    return (
+        f"the Hessian of a world has {wanted} entries and there is room for {room.solver.room}: "
+        "simulate fewer worlds at once",
+    )
 
 
 def take_state(m: mjw.Model, d: mjw.Data) -> None:

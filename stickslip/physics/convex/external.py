@@ -1,4 +1,4 @@
-"""Systems of the user's own that act on a model, z' = h(z, x) and tau = g(z, x), integrated implicitly: (26) to (29)."""
+"""Systems of the user's own that act on a model, z' = h(z, x), tau = g(z, x), integrated implicitly: (26) to (29)."""
 
 import dataclasses
 import functools
@@ -256,6 +256,8 @@ def linearize_kernel(force: Any, derivative: Any) -> wp.Kernel:
             rows.residual[worldid, r] = tau0[k]
             rows.rate[worldid, r] = wp.max((tau0[k] - tau1[k]) / step, real(0.0))
             rows.vel[worldid, r] = keep
+            rows.low[worldid, r] = -linear.effort[k]
+            rows.high[worldid, r] = linear.effort[k]
 
     return linearize
 
@@ -278,3 +280,57 @@ def advance_external(
             for j in range(nv):
                 total += linear.gain[worldid, i * nv + j] * v_in[worldid, j]
             z_out[worldid, i] = total
+
+
+def linearize(
+    m: Any, system: "System", rows: RowSet, dt: wp.array, scale: float, qpos: wp.array, qvel: wp.array, z: wp.array
+) -> None:
+    """Put an external system into the rows of a step of scale dt that starts at (qpos, qvel, z)."""
+    system.linear.z = z
+    wp.launch(
+        linearize_kernel(system.external.force, system.external.derivative),
+        dim=qpos.shape[0],
+        inputs=[m.jnt_type, m.jnt_qposadr, m.jnt_dofadr, m.dof_jntid, dt, scale, qpos, qvel],
+        outputs=[system.linear, rows],
+    )
+
+
+def advance(system: "System", dt: wp.array, v: wp.array, z: wp.array) -> None:
+    """z = the state of the system after the step it was linearized for, which ended with v."""
+    if z.shape[1]:
+        wp.launch(advance_external, dim=v.shape[0], inputs=[dt, v, system.linear], outputs=[z])
+
+
+@dataclasses.dataclass
+class System:
+    """An external system and what it keeps with the data.
+
+    Attributes:
+        external: what the user gave
+        linear: how it acts near the start of a step
+        z: its state                                                     (nworld, nz)
+        z_mid, z_end: in the middle and at the end of a step             (nworld, nz)
+    """
+
+    external: External
+    linear: Linear
+    z: wp.array
+    z_mid: wp.array
+    z_end: wp.array
+
+
+def make_system(external: External, mjm: mujoco.MjModel, nworld: int, rows: RowSet) -> System:
+    """An external system at its start; its rows are the last ones."""
+    linear = make_linear(external, mjm, nworld, rows.n - len(external.dofs))
+    nz = len(external.start)
+    start = np.tile(np.asarray(external.start, dtype=float), (nworld, 1))
+    return System(external, linear, *(wp.array(start, dtype=real, shape=(nworld, nz)) for _ in range(3)))
+
+
+@wp.kernel
+def restart(mask: wp.array[bool], start: wp.array[real], z: wp.array2d[real]):
+    """The systems of the worlds in the mask are at their start."""
+    worldid = wp.tid()
+    if mask[worldid]:
+        for i in range(z.shape[1]):
+            z[worldid, i] = start[i]

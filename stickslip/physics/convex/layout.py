@@ -1,7 +1,7 @@
 """What a convex step works with, as structs for kernels: the tree, the parameters, one problem a geometry, the solver.
 
-Shapes: `slot` runs over the contacts of all worlds (naconmax), those of a world side by side; `row` over what acts along
-one velocity: equalities, limits, dry friction, actuators, springs of tendons; `entry` over the dofs of all rows.
+Shapes: `slot` runs over the contacts of all worlds (naconmax), those of a world side by side; `row` over what acts
+along one velocity: equalities, limits, dry friction, actuators, springs of tendons; `entry` over the dofs of all rows.
 """
 
 import enum

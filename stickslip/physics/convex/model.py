@@ -1,4 +1,4 @@
-"""Model and data of a convex step: MuJoCo Warp's, with the layout of trees and rows, materials, and room to solve in."""
+"""Model and data of a convex step: MuJoCo Warp's, with the layout of trees and rows, materials, and room to solve."""
 
 import dataclasses
 import math
@@ -122,11 +122,12 @@ def put_model(
     stiction: float | None,
     stiffness: float | None,
     dissipation: float | None,
+    external: Sequence[int] = (),
 ) -> Model:
     """MuJoCo Warp's model on the current device, with the layout of a convex step."""
     m = rowfree.put_model(own_options(mjm, ahead), None, Model)
     chains = chains_of(mjm)
-    plan = convex_rows.plan(mjm, chains)
+    plan = convex_rows.plan(mjm, chains, external)
     touched = {
         dof
         for (kind, *_), dofs in zip(plan.source, plan.columns, strict=True)
@@ -184,7 +185,7 @@ def _tree(mjm: mujoco.MjModel, m: mjw.Model, chains: list[list[int]], plan: Plan
 def _material(
     mjm: mujoco.MjModel, stiction: float | None, stiffness: float | None, dissipation: float | None
 ) -> Material:
-    """Contact parameters of all geoms: the physics', or else a geom's own, or else the model's; see `docs/contact.md`."""
+    """Contact parameters of all geoms: the physics', or else a geom's own, or else the model's."""
     given = {name: _numeric(mjm, name) for name in _NUMERIC}
     values = {
         "stiffness": _geom_values(mjm, 0, stiffness, given["contact_stiffness"], 0.0),
@@ -238,10 +239,10 @@ def make_data(mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int 
     return rowfree.make_data(own, nworld, njmax, nconmax=nconmax)
 
 
-def make_problem(mjm: mujoco.MjModel, d: mjw.Data) -> Problem:
-    """Room for the problem of a geometry."""
+def make_problem(mjm: mujoco.MjModel, d: mjw.Data, external: Sequence[int] = ()) -> Problem:
+    """Room for the problem of a geometry; `external` are the dofs that an external system acts on."""
     chains = chains_of(mjm)
-    plan = convex_rows.plan(mjm, chains)
+    plan = convex_rows.plan(mjm, chains, external)
     nworld, size = d.nworld, contact_size(mjm, chains)
     inertia, touch, rows = Inertia(), Touch(), RowSet()
     inertia.M = d.M

@@ -98,14 +98,14 @@ def row_impulse(material: Material, rows: RowSet, worldid: int, r: int, s: real)
 
 @wp.func
 def set_laws(material: Material, rows: RowSet, dt: real, worldid: int, lane: int, nlane: int):
-    """The impulse of each row for a step of dt, as bias - gain s between bounds; the loss of dry friction is its bias."""
+    """The impulse of each row for a step of dt: bias - gain s between bounds; of dry friction the loss is the bias."""
     for r in range(lane, rows.n, nlane):
         law = rows.law[worldid, r]
         bias = real(0.0)
         gain = real(0.0)
         least = -UNBOUNDED
         most = UNBOUNDED
-        if law == RIGID or law == LIMIT:
+        if law == RIGID or law == LIMIT:  # noqa: SIM109 - Warp knows no `in`
             # (18) with k = 4 pi^2 m / (beta dt)^2 and tau = beta dt / pi: gain = dt (dt + tau) k
             beta = material.rigidity
             tau = beta * dt / PI

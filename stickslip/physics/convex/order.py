@@ -1,4 +1,4 @@
-"""The order of trees in the Hessian: neighbours close together, so that its rows are short (Cuthill and McKee, reversed)."""
+"""The order of trees in the Hessian: neighbours close together, so that rows are short (Cuthill-McKee, reversed)."""
 
 import warp as wp
 

@@ -3,12 +3,12 @@
 import mujoco_warp as mjw
 import warp as wp
 
+from stickslip.physics.convex.forces import add_explicit
 from stickslip.physics.convex.jacobian import subtract_impulse
 from stickslip.physics.convex.layout import Law, Material, RowSet, Solver, Touch, Tree
 from stickslip.physics.convex.model import Model, Problem
 from stickslip.physics.convex.newton import contact_impulse, row_impulse
 from stickslip.physics.convex.potential import real
-from stickslip.physics.convex.forces import add_explicit
 from stickslip.physics.convex.rows import (
     ACTUATOR,
     BALL,
@@ -90,23 +90,23 @@ def _tell_rows(
                 type = int(ConstraintType.FRICTION_DOF)
             elif turn == 0 and kind == TENDON_DRY:
                 type = int(ConstraintType.FRICTION_TENDON)
-            elif turn == 1 and (kind == LOWER or kind == UPPER or kind == BALL):
+            elif turn == 1 and (kind == LOWER or kind == UPPER or kind == BALL):  # noqa: SIM109 - Warp knows no `in`
                 type = int(ConstraintType.LIMIT_JOINT)
-            elif turn == 1 and (kind == TENDON_LOWER or kind == TENDON_UPPER):
+            elif turn == 1 and (kind == TENDON_LOWER or kind == TENDON_UPPER):  # noqa: SIM109
                 type = int(ConstraintType.LIMIT_TENDON)
             if type >= 0:
                 impulse, _slope = row_impulse(material, rows, worldid, r, rows.s[worldid, r])
-                if turn == 0 or impulse > real(0.0) or rows.residual[worldid, r] < real(0.0):
-                    if rows.law[worldid, r] == _LIMIT or turn == 0:
-                        pos = wp.where(turn == 0, 0.0, float(rows.residual[worldid, r]))
-                        loss = wp.where(turn == 0, float(rows.weight[worldid, r]), 0.0)
-                        mass = wp.where(turn == 0, 0.0, float(real(1.0) / rows.weight[worldid, r]))
-                        store_row(out, worldid, row, type, id, pos, 0.0, mass, loss, float(impulse / dt))
-                        row += 1
-                        nf += 1 - turn
-                        nl += turn
-                        for e in range(rows.adr[r], rows.adr[r] + rows.num[r]):
-                            solver.g[worldid, rows.col[e]] -= impulse * rows.val[worldid, e]
+                felt = impulse > real(0.0) or rows.residual[worldid, r] < real(0.0)
+                if turn == 0 or (felt and rows.law[worldid, r] == _LIMIT):
+                    pos = wp.where(turn == 0, 0.0, float(rows.residual[worldid, r]))
+                    loss = wp.where(turn == 0, float(rows.weight[worldid, r]), 0.0)
+                    mass = wp.where(turn == 0, 0.0, float(real(1.0) / rows.weight[worldid, r]))
+                    store_row(out, worldid, row, type, id, pos, 0.0, mass, loss, float(impulse / dt))
+                    row += 1
+                    nf += 1 - turn
+                    nl += turn
+                    for e in range(rows.adr[r], rows.adr[r] + rows.num[r]):
+                        solver.g[worldid, rows.col[e]] -= impulse * rows.val[worldid, e]
             elif turn == 0 and kind == ACTUATOR:
                 impulse, _slope = row_impulse(material, rows, worldid, r, rows.s[worldid, r])
                 told.actuator_force[worldid, id] = float(impulse / dt)

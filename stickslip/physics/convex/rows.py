@@ -6,6 +6,7 @@ Which rows there are, and the dofs of each, follow from the model; their values 
 import copy
 import dataclasses
 import enum
+from collections.abc import Sequence
 
 import mujoco
 import mujoco_warp as mjw
@@ -32,6 +33,7 @@ class Source(enum.IntEnum):
     TENDON_DRY = 7
     ACTUATOR = 8
     TENDON_SPRING = 9
+    EXTERNAL = 10
 
 
 LOWER = wp.constant(int(Source.LOWER))
@@ -43,6 +45,7 @@ DRY = wp.constant(int(Source.DRY))
 TENDON_DRY = wp.constant(int(Source.TENDON_DRY))
 ACTUATOR = wp.constant(int(Source.ACTUATOR))
 TENDON_SPRING = wp.constant(int(Source.TENDON_SPRING))
+EXTERNAL = wp.constant(int(Source.EXTERNAL))
 
 _RIGID = wp.constant(int(Law.RIGID))
 _LIMIT = wp.constant(int(Law.LIMIT))
@@ -61,7 +64,7 @@ class Plan:
     """The rows of a model.
 
     Attributes:
-        source: what each comes from, and of what: joint, dof, tendon, actuator or equality; of a weld or connect which row
+        source: what each comes from, of which joint, dof, tendon, actuator or equality, and of a weld which row
         columns: the dofs of each
         eq_row: first row of each equality
         explicit: actuators whose force is taken as it is at the start of a step
@@ -75,8 +78,11 @@ class Plan:
     bounded: list[int]
 
 
-def plan(mjm: mujoco.MjModel, chains: list[list[int]]) -> Plan:
-    """The rows of a model; `chains` are the dofs that move each body."""
+def plan(mjm: mujoco.MjModel, chains: list[list[int]], external: Sequence[int] = ()) -> Plan:
+    """The rows of a model; `chains` are the dofs that move each body, `external` those that an external system acts on.
+
+    The rows of that come last.
+    """
     source: list[tuple[int, int, int]] = []
     columns: list[list[int]] = []
 
@@ -133,6 +139,8 @@ def plan(mjm: mujoco.MjModel, chains: list[list[int]]) -> Plan:
         else:
             dofs = list(range(int(mjm.jnt_dofadr[target]), int(mjm.jnt_dofadr[target]) + _dofs_of_joint(mjm, target)))
         add(Source.ACTUATOR, i, dofs)
+    for dof in external:
+        add(Source.EXTERNAL, dof, [dof])
     explicit = [i for i in range(mjm.actuator_trntype.size) if i not in implicit]
     return Plan(source, columns, eq_row, explicit, bounded)
 
@@ -289,12 +297,12 @@ def fill_actuator(joints: Joints, rows: RowSet, worldid: int, r: int, i: int):
         low = real(bounds[0])
         high = real(bounds[1])
     target = joints.actuator_trnid[i][0]
-    if joints.actuator_trntype[i] != wp.static(int(mujoco.mjtTrn.mjTRN_TENDON)):
-        if joints.jnt_actfrclimited[target]:
-            bounds = joints.jnt_actfrcrange[worldid % joints.jnt_actfrcrange.shape[0], target]
-            gear = real(joints.actuator_gear[worldid % joints.actuator_gear.shape[0], i][0])
-            low = wp.max(low, wp.min(real(bounds[0]) / gear, real(bounds[1]) / gear))
-            high = wp.min(high, wp.max(real(bounds[0]) / gear, real(bounds[1]) / gear))
+    of_joint = joints.actuator_trntype[i] != wp.static(int(mujoco.mjtTrn.mjTRN_TENDON))
+    if of_joint and joints.jnt_actfrclimited[target]:
+        bounds = joints.jnt_actfrcrange[worldid % joints.jnt_actfrcrange.shape[0], target]
+        gear = real(joints.actuator_gear[worldid % joints.actuator_gear.shape[0], i][0])
+        low = wp.max(low, wp.min(real(bounds[0]) / gear, real(bounds[1]) / gear))
+        high = wp.min(high, wp.max(real(bounds[0]) / gear, real(bounds[1]) / gear))
     # MuJoCo Warp's own value knows more (activation ahead of time, setpoints that wrap) but ends at the bounds
     told = real(joints.actuator_force[worldid, i])
     if (told > low and told < high) or (told <= low and force > low) or (told >= high and force < high):
@@ -330,7 +338,7 @@ def fill_rows(joints: Joints, v_start: wp.array2d[real], rows: RowSet):
     i = joints.source[r][1]
     at = rows.adr[r]
     rows.law[worldid, r] = _OFF
-    if kind == LOWER or kind == UPPER:
+    if kind == LOWER or kind == UPPER:  # noqa: SIM109 - Warp knows no `in`
         bounds = joints.jnt_range[worldid % joints.jnt_range.shape[0], i]
         q = joints.qpos[worldid, joints.jnt_qposadr[i]]
         rows.law[worldid, r] = _LIMIT
@@ -357,7 +365,7 @@ def fill_rows(joints: Joints, v_start: wp.array2d[real], rows: RowSet):
         rows.weight[worldid, r] = real(
             joints.dof_invweight0[worldid % joints.dof_invweight0.shape[0], joints.jnt_dofadr[i]]
         )
-    elif kind == TENDON_LOWER or kind == TENDON_UPPER:
+    elif kind == TENDON_LOWER or kind == TENDON_UPPER:  # noqa: SIM109
         bounds = joints.tendon_range[worldid % joints.tendon_range.shape[0], i]
         length = joints.ten_length[worldid, i]
         rows.law[worldid, r] = _LIMIT
@@ -374,6 +382,10 @@ def fill_rows(joints: Joints, v_start: wp.array2d[real], rows: RowSet):
         fill_tendon(joints, rows, worldid, r, i, real(1.0))
     elif kind == ACTUATOR:
         fill_actuator(joints, rows, worldid, r, i)
+    elif kind == EXTERNAL:
+        rows.law[worldid, r] = _LINEAR
+        rows.val[worldid, at] = real(1.0)
+        rows.spring[worldid, r] = real(0.0)
     elif kind == TENDON_SPRING:
         # the force itself is among the passive ones: here only how it changes within the step
         fill_tendon(joints, rows, worldid, r, i, real(1.0))

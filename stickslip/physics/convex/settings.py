@@ -2,7 +2,10 @@
 
 import math
 
+import mujoco
+
 from stickslip.errors import InputError
+from stickslip.physics.convex.external import External
 
 
 def check_number(name: str, value: object, low: float, high: float, *, optional: bool = False) -> None:
@@ -24,3 +27,17 @@ def check_material(stiffness: object, dissipation: object, stiction: object, ahe
     check_number("stiction", stiction, 0.0, 1.0, optional=True)
     if ahead != 0.0 or isinstance(ahead, bool):
         check_number("ahead", ahead, 0.0, 1.0)
+
+
+def check_external(external: object) -> None:
+    """Raise InputError unless `external` is an external system, or none."""
+    if external is not None and not isinstance(external, External):
+        raise InputError(f"external is {external!r}: it must be a stickslip.External, or None")
+
+
+def dofs_of(external: External | None, mjm: mujoco.MjModel) -> tuple[int, ...]:
+    """The dofs that an external system acts on; raises InputError unless the model has them."""
+    if external is None:
+        return ()
+    external.check(mjm)
+    return tuple(external.dofs)

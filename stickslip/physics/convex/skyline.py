@@ -1,8 +1,8 @@
 """Cholesky of a matrix that is stored row by row from its first entry on: what lies before it stays zero.
 
 Row i of world w starts at column `first[w, i]`; entry (i, j) stands at `adr[w, i] + j`; `last[w, j]` is the last row
-that has a column j. The rows of a tree start at the same column. The diagonal of the factor holds the reciprocals of its
-entries. On CUDA the lanes of a world go through it six columns at a time, on the CPU two rows and two columns.
+that has a column j. The rows of a tree start at the same column. The diagonal of the factor holds the reciprocals of
+its entries. On CUDA the lanes of a world go through it six columns at a time, on the CPU two rows and two columns.
 """
 
 import warp as wp

@@ -11,16 +11,25 @@ import warp as wp
 
 from stickslip.errors import InputError
 from stickslip.physics import mjwarp_private as private
-from stickslip.physics.base import CountingPhysics, Stage, Stats
+from stickslip.physics.base import CountingPhysics, Health, Stage, Stats
 from stickslip.physics.convex import model
 from stickslip.physics.convex.broadphase import collide
-from stickslip.physics.convex.data import make_room, own_data, room_of, show_state, take_state
+from stickslip.physics.convex.data import (
+    factor_overflow,
+    limit_notes,
+    make_room,
+    own_data,
+    room_of,
+    show_state,
+    take_state,
+)
+from stickslip.physics.convex.external import External, advance, linearize
+from stickslip.physics.convex.forces import sum_forces
 from stickslip.physics.convex.motion import move
 from stickslip.physics.convex.newton import Options
 from stickslip.physics.convex.potential import real
 from stickslip.physics.convex.report import tell
-from stickslip.physics.convex.settings import check_material, check_number
-from stickslip.physics.convex.forces import sum_forces
+from stickslip.physics.convex.settings import check_external, check_material, check_number, dofs_of
 from stickslip.physics.convex.step import make_rows, prepare, solve
 from stickslip.physics.rowfree.model import warn_unused
 from stickslip.physics.stages import compose
@@ -65,6 +74,7 @@ class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
         tolerance: of the solve, relative to the speed, at least 0.01 m/s or rad/s
         iterations: most of Newton's method
         passes: solves of a step, each with friction by the normal forces of the one before; the paper has 1
+        external: a system of your own that acts on the model
     """
 
     name: ClassVar[str] = "icf"
@@ -75,10 +85,12 @@ class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
     tolerance: float = 1e-8
     iterations: int = 100
     passes: int = 2
+    external: External | None = None
 
     def __post_init__(self) -> None:
         check_material(self.stiffness, self.dissipation, self.stiction, self.ahead)
         check_number("tolerance", self.tolerance, 0.0, 1.0)
+        check_external(self.external)
         for name in ("iterations", "passes"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -95,6 +107,7 @@ class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
                 stiction=self.stiction,
                 stiffness=self.stiffness,
                 dissipation=self.dissipation,
+                external=dofs_of(self.external, mjm),
             )
         warn_unused(mjm, "icf sticks without them", 3)
         m.opt.warn_overflow = False  # health() says it, once and with the number to raise
@@ -102,7 +115,7 @@ class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
 
     def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
         d = model.make_data(mjm, nworld, nconmax, njmax)
-        return own_data(d, make_room(mjm, d))
+        return own_data(d, make_room(mjm, d, self.external))
 
     def advance(self, m: model.Model, d: Data) -> None:
         for _, stage in self.stages(m, d):
@@ -118,6 +131,8 @@ class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
             wp.launch(_take_timestep, dim=d.nworld, inputs=[m.opt.timestep], outputs=[room.dt])
             take_state(m, d)
             prepare(m, room.problem, room.qvel)
+            if room.system:
+                linearize(m, room.system, room.problem.rows, room.dt, 1.0, room.qpos, room.qvel, room.system.z)
             solve(m, room.problem, room.solver, room.nlane, options, room.dt, room.qvel, room.qvel, room.v)
             tell(m, room.problem, room.solver, room.dt, room.qvel, room.v)
 
@@ -131,6 +146,8 @@ class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
                 outputs=[room.qpos],
             )
             wp.copy(room.qvel, room.v)
+            if room.system:
+                advance(room.system, room.dt, room.v, room.system.z)
             show_state(d, room.qpos, room.qvel)
             wp.launch(_advance_time, dim=d.nworld, inputs=[m.opt.timestep], outputs=[d.time])
 
@@ -155,6 +172,11 @@ class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
     def _reset(self, d: Data, mask: wp.array) -> Data:
         room_of(d).forget(mask)
         return super()._reset(d, mask)
+
+    def health(self, m: model.Model, d: Data) -> Health:
+        health, room = super().health(m, d), room_of(d)
+        overflow, notes = (*health.overflow, *factor_overflow(room)), (*health.notes, *limit_notes(room))
+        return dataclasses.replace(health, overflow=overflow, notes=notes)
 
     def stats(self, m: model.Model, d: Data) -> Stats:
         solver = room_of(d).solver
