@@ -518,10 +518,11 @@ def test_materials_of_geoms(device):
     np.testing.assert_allclose(found.stiffness[soft_one], 1.0 / (1.0 / 2e5 + 1.0 / 1e3), rtol=1e-6)
     np.testing.assert_allclose(found.musq[soft_one], np.square([0.9, 0.2, 0.03, 0.01, 0.002]), rtol=1e-6)
 
-    # no stiffness of its own: as deep at rest on one contact as with MuJoCo, whose impedance is 0.95 from 1 mm on
+    # no stiffness of its own: a fiftieth of the depth at rest on one contact with MuJoCo, whose impedance is 0.95 from
+    # 1 mm on
     brick = of("brick")
     body = sim.mjm.geom_bodyid[mujoco.mj_name2id(sim.mjm, mujoco.mjtObj.mjOBJ_GEOM, "brick")]
-    depth_over_acceleration = (0.05 / 0.95) * (0.95 * 0.02) ** 2
+    depth_over_acceleration = (0.05 / 0.95) * (0.95 * 0.02) ** 2 / 50.0
     compliance = 1.0 / 2e5 + sim.mjm.body_invweight0[body, 0] * depth_over_acceleration
     np.testing.assert_allclose(1.0 / found.stiffness[brick], compliance, rtol=1e-5)
     np.testing.assert_allclose(found.dissipation[brick], 7.0, rtol=1e-6)

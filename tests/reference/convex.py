@@ -276,18 +276,24 @@ def solve(p: Problem, v: NDArray[np.float64], tolerance: float = 1e-13) -> NDArr
     raise RuntimeError(f"the velocity still changes by {before:.1e} after {ITERATIONS} iterations")
 
 
+BLUR = 100.0
+"""See `solve_passes`."""
+
+
 def solve_passes(p: Problem, v: NDArray[np.float64], passes: int) -> tuple[Problem, NDArray[np.float64]]:
     """Solve as often as given, each time with the friction that the normal forces of the time before allow.
 
-    Returns the last problem and its solution.
+    All times but the last friction is blurred: it takes BLUR times the velocity to be whole. Returns the last problem
+    and its solution.
     """
-    v = solve(p, v)
+    eps = p.contacts.eps
     for _ in range(passes - 1):
-        c = p.contacts
+        p = dataclasses.replace(p, contacts=dataclasses.replace(p.contacts, eps=BLUR * eps))
+        v = solve(p, v)
+        c = dataclasses.replace(p.contacts, eps=eps)
         lagged = np.where(c.musq.any(axis=1), contact_impulses(p, v)[:, 0] / p.dt, 0.0)
         p = dataclasses.replace(p, contacts=dataclasses.replace(c, lagged=lagged))
-        v = solve(p, v)
-    return p, v
+    return p, solve(p, v)
 
 
 def _newton_step(H: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -30,9 +30,9 @@ DRY = wp.constant(int(Law.DRY))
 
 PI = wp.constant(wp.float64(math.pi))
 UNBOUNDED = wp.constant(wp.float64(1.0e300))
-SEARCH_TOLERANCE = wp.constant(wp.float64(0.1))
+SEARCH_TOLERANCE = wp.constant(wp.float64(1.0e-3))
 """Slope at the end of a line search, as a share of that at its start."""
-NARROW = wp.constant(wp.float64(1.0e-2))
+NARROW = wp.constant(wp.float64(1.0e-6))
 """Width at which a line search stops, as a share of the step: friction that is nearly sharp has no slope in between."""
 SEARCHES = wp.constant(30)
 """Most evaluations of a line search."""
@@ -41,8 +41,8 @@ WIDEST = wp.constant(wp.float64(16.0))
 DESIRED = wp.constant(wp.float64(10.0))
 """Iterations that a factor may take before a fresh one pays: N of (35)."""
 LARGEST_RATE = wp.constant(wp.float64(0.9999))
-UPDATE = wp.constant(wp.float64(1.0e-6))
-"""Relative change of normal forces from which on friction is worth another pass."""
+BLUR = wp.constant(wp.float64(100.0))
+"""How much less sharp friction is, and the solve less exact, in all passes but the last."""
 ROUNDING = wp.constant(wp.float64(1.0e-14))
 """Change of velocity, relative to the speed, that is no change any more."""
 SLOWEST = wp.constant(wp.float64(0.01))
@@ -152,6 +152,7 @@ def make_gradient(
     solver: Solver,
     dt: real,
     weight: real,
+    blur: real,
     worldid: int,
     lane: int,
     nlane: int,
@@ -167,7 +168,7 @@ def make_gradient(
         normal, slope = normal_impulse(v[0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt)
         t = tangential(v)
         musq = touch.musq[slot]
-        s = slip(t, musq, touch.eps[slot])
+        s = slip(t, musq, blur * touch.eps[slot])
         tangent = dt * touch.lagged[slot] / s
         touch.normal[slot] = slope
         touch.tangent[slot] = tangent
@@ -274,6 +275,7 @@ def along(
     alpha: real,
     dt: real,
     weight: real,
+    blur: real,
     worldid: int,
     lane: int,
     nlane: int,
@@ -296,7 +298,7 @@ def along(
             dt5 = tangential(dv)
             t = tangential(v) + alpha * dt5
             musq = touch.musq[slot]
-            s = slip(t, musq, touch.eps[slot])
+            s = slip(t, musq, blur * touch.eps[slot])
             scaled = wp.cw_mul(musq, dt5)
             a = wp.dot(scaled, t) / s
             slope += lagged * a
@@ -317,6 +319,7 @@ def cost(
     alpha: real,
     dt: real,
     weight: real,
+    blur: real,
     worldid: int,
     lane: int,
     nlane: int,
@@ -330,7 +333,7 @@ def cost(
         total += weight * normal_cost(v[0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt)
         lagged = weight * dt * touch.lagged[slot]
         if lagged > real(0.0):
-            total += lagged * slip(tangential(v), touch.musq[slot], touch.eps[slot])
+            total += lagged * slip(tangential(v), touch.musq[slot], blur * touch.eps[slot])
     for r in range(lane, rows.n, nlane):
         s = rows.s[worldid, r] + alpha * rows.ds[worldid, r]
         if rows.law[worldid, r] == DRY:
@@ -362,6 +365,7 @@ def line_search(
     solver: Solver,
     dt: real,
     weight: real,
+    blur: real,
     worldid: int,
     lane: int,
     nlane: int,
@@ -383,7 +387,7 @@ def line_search(
     low = real(0.0)
     high = real(1.0)
     alpha = real(1.0)
-    slope, curvature = along(material, touch, rows, alpha, dt, weight, worldid, lane, nlane)
+    slope, curvature = along(material, touch, rows, alpha, dt, weight, blur, worldid, lane, nlane)
     slope = lane_sum(slope, nlane) + linear + quadratic
     curvature = lane_sum(curvature, nlane) + quadratic
     count = int(1)
@@ -393,17 +397,17 @@ def line_search(
             while slope < real(0.0) and high < WIDEST:
                 low = high
                 high = real(2.0) * high
-                slope, curvature = along(material, touch, rows, high, dt, weight, worldid, lane, nlane)
+                slope, curvature = along(material, touch, rows, high, dt, weight, blur, worldid, lane, nlane)
                 slope = lane_sum(slope, nlane) + linear + high * quadratic
                 curvature = lane_sum(curvature, nlane) + quadratic
                 count += 1
             alpha = high
         else:
-            f0 = lane_sum(cost(material, touch, rows, real(0.0), dt, weight, worldid, lane, nlane), nlane)
-            f1 = lane_sum(cost(material, touch, rows, real(1.0), dt, weight, worldid, lane, nlane), nlane)
+            f0 = lane_sum(cost(material, touch, rows, real(0.0), dt, weight, blur, worldid, lane, nlane), nlane)
+            f1 = lane_sum(cost(material, touch, rows, real(1.0), dt, weight, blur, worldid, lane, nlane), nlane)
             f1 += linear + real(0.5) * quadratic
             alpha = cubic_guess(f0, f1, slope0, slope)
-            slope, curvature = along(material, touch, rows, alpha, dt, weight, worldid, lane, nlane)
+            slope, curvature = along(material, touch, rows, alpha, dt, weight, blur, worldid, lane, nlane)
             slope = lane_sum(slope, nlane) + linear + alpha * quadratic
             curvature = lane_sum(curvature, nlane) + quadratic
             count += 3
@@ -415,7 +419,7 @@ def line_search(
             alpha = alpha - slope / wp.max(curvature, real(1.0e-300))
             if not (alpha > low and alpha < high):
                 alpha = real(0.5) * (low + high)
-            slope, curvature = along(material, touch, rows, alpha, dt, weight, worldid, lane, nlane)
+            slope, curvature = along(material, touch, rows, alpha, dt, weight, blur, worldid, lane, nlane)
             slope = lane_sum(slope, nlane) + linear + alpha * quadratic
             curvature = lane_sum(curvature, nlane) + quadratic
             count += 1
@@ -426,7 +430,7 @@ def line_search(
 
 @wp.func
 def update_friction(touch: Touch, dt: real, worldid: int, lane: int, nlane: int) -> bool:
-    """Let friction go by the normal forces at the iterate; whether any of them has changed by more than a share."""
+    """Let friction go by the normal forces at the iterate; whether there is any."""
     changed = real(0.0)
     adr = touch.adr[worldid]
     for k in range(lane, touch.num[worldid], nlane):
@@ -435,10 +439,9 @@ def update_friction(touch: Touch, dt: real, worldid: int, lane: int, nlane: int)
             normal, _slope = normal_impulse(
                 touch.v[slot][0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt
             )
-            force = normal / dt
-            if wp.abs(force - touch.lagged[slot]) > UPDATE * wp.max(force, touch.lagged[slot]):
+            if normal > real(0.0) or touch.lagged[slot] > real(0.0):
                 changed = real(1.0)
-            touch.lagged[slot] = force
+            touch.lagged[slot] = normal / dt
     return lane_max(changed, nlane) > real(0.0)
 
 
@@ -471,6 +474,8 @@ def solve_step(
             v_out[worldid, i] = wp.float64(wp.nan)
         return
     weight = options.weight
+    # all passes but the last go by friction that is less sharp, and need not be exact
+    blur = wp.where(options.passes > 1, BLUR, real(1.0))
 
     # r = M v + dt (force + damping v), with A holding the implicit part
     for i in range(lane, tree.nv, nlane):
@@ -489,7 +494,7 @@ def solve_step(
     for r in range(lane, rows.n, nlane):
         rows.s[worldid, r] = row_velocity(rows, solver.v, worldid, r)
     sync(nlane)
-    make_gradient(tree, material, touch, rows, solver, dt, weight, worldid, lane, nlane)
+    make_gradient(tree, material, touch, rows, solver, dt, weight, blur, worldid, lane, nlane)
 
     valid = options.reuse and solver.valid[worldid] != 0
     fresh = bool(False)
@@ -514,16 +519,17 @@ def solve_step(
         error = lane_max(error, nlane)
         speed = lane_max(speed, nlane)
         broken = lane_max(broken, nlane)
-        limit = options.tolerance * speed
+        limit = blur * options.tolerance * speed
         if broken > real(0.0):
             running = False
         elif error <= limit or stalled:
             if passes < options.passes and update_friction(touch, dt, worldid, lane, nlane):
                 passes += 1
+                blur = wp.where(passes < options.passes, BLUR, real(1.0))
                 stalled = False
                 before = real(-1.0)
                 rate = real(-1.0)
-                make_gradient(tree, material, touch, rows, solver, dt, weight, worldid, lane, nlane)
+                make_gradient(tree, material, touch, rows, solver, dt, weight, blur, worldid, lane, nlane)
             else:
                 running = False
         elif iteration >= options.iterations:
@@ -544,7 +550,7 @@ def solve_step(
                 fresh = True
                 rate = real(-1.0)
             make_direction(tree, inertia, touch, rows, solver, dt, worldid, lane, nlane)
-            alpha = line_search(tree, material, touch, rows, solver, dt, weight, worldid, lane, nlane)
+            alpha = line_search(tree, material, touch, rows, solver, dt, weight, blur, worldid, lane, nlane)
             change = real(0.0)
             for i in range(lane, tree.nv, nlane):
                 step = alpha * solver.p[worldid, i]
@@ -557,7 +563,7 @@ def solve_step(
                 rows.s[worldid, r] += alpha * rows.ds[worldid, r]
             change = lane_max(change, nlane)
             iteration += 1
-            make_gradient(tree, material, touch, rows, solver, dt, weight, worldid, lane, nlane)
+            make_gradient(tree, material, touch, rows, solver, dt, weight, blur, worldid, lane, nlane)
             if before > real(0.0):
                 rate = wp.min(change / before, LARGEST_RATE)
             stalled = change <= ROUNDING * speed
