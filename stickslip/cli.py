@@ -29,7 +29,7 @@ class Run:
     scene: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SCENE")]
     """A built-in scene (see `stickslip scenes`), an MJCF file, or menagerie:NAME."""
     physics: str = "cone-sweep"
-    """Contact physics: cone-sweep, comfree or mujoco."""
+    """Contact physics: cone-sweep, comfree, icf, cenic or mujoco."""
     nworld: int = 1
     """Number of worlds that step at once."""
     steps: int = 1000
@@ -38,10 +38,12 @@ class Run:
     """Where to run, such as cpu or cuda:0; the first GPU if there is one, unless given."""
     timestep: float | None = None
     """Length of a step in seconds; the scene's own unless given."""
+    accuracy: float | None = None
+    """Error of positions that a step may have, for a physics that chooses its steps (cenic)."""
     stiffness: float | None = None
-    """Contact stiffness, for a physics that has one (comfree)."""
+    """Contact stiffness, for a physics that has one: in N/m (icf, cenic), or without unit (comfree)."""
     damping: float | None = None
-    """Contact damping, likewise."""
+    """Contact damping (comfree)."""
     substeps: int | None = None
     """Parts of a step, for a physics that has them (cone-sweep); more are more accurate, and slower."""
     sweeps: int | None = None
@@ -49,7 +51,7 @@ class Run:
     restitution: float | None = None
     """Share of its approach that a contact bounces back with, likewise."""
     out: Path | None = None
-    """Folder for trajectory.npz, final.png and summary.json."""
+    """Folder for trajectory.npz, final.png and summary.json; steps.png too, of a physics that chooses its steps."""
 
     def __call__(self, console: Console) -> int:
         _hush()
@@ -57,6 +59,7 @@ class Run:
 
         physics = run.make_physics(
             self.physics,
+            accuracy=self.accuracy,
             stiffness=self.stiffness,
             damping=self.damping,
             substeps=self.substeps,

@@ -19,12 +19,17 @@ import stickslip as ss
 from stickslip import files, render
 from stickslip.bench.result import versions
 from stickslip.errors import InputError
+from stickslip.physics.base import CountingPhysics
 from stickslip.progress import progress_bar
 
 MAX_FRAMES = 500
 """Most frames a trajectory keeps, besides the first; of a longer run every k-th step."""
 MAX_WORLDS = 16
 """Most worlds a trajectory keeps: the first ones."""
+MAX_TRACE = 100_000
+"""Steps of its own that a physics remembers for the picture of them."""
+TRACED_WORLDS = 4
+"""Worlds in that picture."""
 COMPILING = "Compiling the kernels for {device}: about a minute the first time, cached afterwards."
 
 
@@ -77,6 +82,9 @@ def run(
         raise InputError(f"steps is {steps}; it has to be at least 1")
     if out is not None:
         make_folder(out)
+    traced = out is not None and "trace" in {field.name for field in dataclasses.fields(physics)}
+    if traced:
+        physics = dataclasses.replace(physics, trace=MAX_TRACE)
     sim = ss.Simulation(scene, physics, nworld=nworld, device=device, timestep=timestep)
     console.print(COMPILING.format(device=sim.device))
     frames = _Frames() if out is not None else None
@@ -103,6 +111,11 @@ def run(
         "contacts_per_world": len(contacts.dist) / nworld,
         "deepest_penetration_m": float(max(0.0, -contacts.dist.min(initial=0.0))),
     }
+    stats = sim.stats() if isinstance(physics, CountingPhysics) else None
+    if stats:
+        for name in ("steps", "rejections", "iterations", "factorizations"):
+            figures[f"{name}_per_world"] = float(getattr(stats, name).mean())
+        figures["smallest_step_s"] = float(stats.smallest_dt.min())
     written = []
     if out is not None and frames:
         settings = {
@@ -129,6 +142,8 @@ def run(
             files.write_bytes_atomic(out / "final.png", png(picture.pixels)),
             files.write_json(out / "summary.json", summary),
         ]
+        if traced and stats:
+            written.append(files.write_bytes_atomic(out / "steps.png", steps_picture(stats, scene, physics)))
         if picture.note:
             console.print(escape(picture.note))
 
@@ -138,6 +153,12 @@ def run(
     table.add_row("speed", f"{figures['steps_per_second']:,.0f} steps/s, all worlds together")
     table.add_row("contacts", f"{figures['contacts_per_world']:.1f} a world at the end")
     table.add_row("deepest penetration", f"{1e3 * figures['deepest_penetration_m']:.3f} mm at the end")
+    if stats:
+        table.add_row(
+            "own steps",
+            f"{figures['steps_per_world']:,.0f} a world, {figures['rejections_per_world']:,.0f} rejected, "
+            f"{figures['iterations_per_world']:,.0f} iterations; shortest {1e3 * figures['smallest_step_s']:.3g} ms",
+        )
     if written:
         table.add_row("wrote", escape(", ".join(str(path) for path in written)))
     console.print(table)
@@ -170,6 +191,28 @@ def png(pixels: np.ndarray) -> bytes:
 
     buffer = io.BytesIO()
     image.imsave(buffer, np.ascontiguousarray(pixels), format="png")
+    return buffer.getvalue()
+
+
+def steps_picture(stats: ss.Stats, scene: str, physics: Any) -> bytes:
+    """Length of the steps of the first worlds over time, as a PNG file."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 4.0), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    ax = figure.subplots()
+    for world, (ends, dt) in enumerate(stats.trace[:TRACED_WORLDS]):
+        ax.step(ends, 1e3 * dt, where="pre", lw=0.9, label=f"world {world}")
+    ax.set_yscale("log")
+    ax.set_xlabel("time [s]")
+    ax.set_ylabel("length of a step [ms]")
+    ax.set_title(f"{scene}: steps of {physics.name} at an accuracy of {physics.accuracy:g}")
+    ax.grid(True, alpha=0.3)
+    if len(stats.trace) > 1:
+        ax.legend(loc="upper right", fontsize=8)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
     return buffer.getvalue()
 
 

@@ -132,7 +132,11 @@ class Simulation:
 
     def compile(self) -> None:
         """Compile all kernels and capture the step, without advancing; the first time takes a minute."""
-        if self._graph is not None or not self.physics.capturable:
+        if self._graph is not None:
+            return
+        if not self.physics.capturable:
+            with wp.ScopedDevice(self.device):
+                self.physics.compile(self.m, self.d)
             return
         with wp.ScopedDevice(self.device):
             before = self._remember()

@@ -140,6 +140,9 @@ class Physics(abc.ABC, Generic[M, D]):
     def step(self, m: M, d: D) -> D:
         """Advance every world by exactly its `opt.timestep`."""
 
+    def compile(self, m: M, d: D) -> None:
+        """Get ready to step, without stepping; for a physics that cannot be captured and launches graphs of its own."""
+
     @abc.abstractmethod
     def get_state(self, m: M, d: D) -> State:
         """A copy of the state on the host."""

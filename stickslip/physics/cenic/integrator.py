@@ -378,8 +378,7 @@ def begin(m: Model, d: mjw.Data, settings: Settings) -> None:
 def step(m: Model, d: mjw.Data, settings: Settings) -> None:
     """Advance every world to the end of its timestep."""
     room = room_of(d)
-    if not room.graphs:
-        _capture(m, d, settings)
+    compile_step(m, d, settings)
     wp.capture_launch(room.graphs["begin"])
     looked = False
     attempts = 0
@@ -399,6 +398,12 @@ def step(m: Model, d: mjw.Data, settings: Settings) -> None:
     if d.nworld > 1 and attempts > 1:
         wp.capture_launch(room.graphs["look back"])
     wp.capture_launch(room.graphs["report"])
+
+
+def compile_step(m: Model, d: mjw.Data, settings: Settings) -> None:
+    """Compile the kernels and capture the parts of a step, unless that was done."""
+    if not room_of(d).graphs:
+        _capture(m, d, settings)
 
 
 def _capture(m: Model, d: mjw.Data, settings: Settings) -> None:

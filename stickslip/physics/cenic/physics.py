@@ -125,6 +125,9 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
     def advance(self, m: model.Model, d: Data) -> None:
         integrator.step(m, d, self._settings())
 
+    def compile(self, m: model.Model, d: Data) -> None:
+        integrator.compile_step(m, d, self._settings())
+
     def stages(self, m: model.Model, d: Data) -> list[Stage]:
         return [("step", lambda: self.advance(m, d))]
 
