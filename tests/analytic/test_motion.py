@@ -35,10 +35,14 @@ def test_free_fall(physics: ss.Physics, dt: float, device: str) -> None:
     n = 200
     sim.step(n)
     state = sim.state
+    if isinstance(physics, ss.Cenic):
+        n, dt = 2 * n, dt / 2  # two half steps each
     np.testing.assert_allclose(state.qvel[0, :3], [1.0, -0.5, 2.0 - GRAVITY * n * dt], rtol=2e-5, atol=1e-5)
     height = 5.0 + 2.0 * n * dt - GRAVITY * dt**2 * n * (n + 1) / 2
     np.testing.assert_allclose(state.qpos[0, :3], [n * dt, -0.5 * n * dt, height], rtol=2e-5, atol=1e-5)
-    rounding = 1e-6 if device == "cpu" else 5e-6  # a GPU fuses multiply and add: 1.9e-6 seen on an H200
+    # a GPU fuses multiply and add: 1.9e-6 seen on an H200; a state in double precision keeps every rounding of MuJoCo
+    # Warp's single precision forces: 2.9e-6 seen
+    rounding = 1e-6 if device == "cpu" and physics.name not in ("icf", "cenic") else 5e-6
     np.testing.assert_allclose(state.qvel[0, 3:], [3.0, 0.0, 0.0], atol=rounding)  # a sphere's spin does not change
     turned = 2.0 * math.atan2(state.qpos[0, 4], state.qpos[0, 3])
     np.testing.assert_allclose(turned, 3.0 * n * dt, rtol=1e-4)
@@ -90,9 +94,11 @@ def test_large_swing_is_c_mujocos(physics: ss.Physics, device: str) -> None:
     angles, velocities, sim = swing(physics, device, 1.5, 1000)
     mjd = mujoco.MjData(sim.mjm)
     mujoco.mj_resetDataKeyframe(sim.mjm, mjd, 0)
+    parts = 2 if isinstance(physics, ss.Cenic) else 1  # two half steps each
+    sim.mjm.opt.timestep /= parts
     want = [mjd.qpos[0]]
     for _ in range(1000):
-        mujoco.mj_step(sim.mjm, mjd)
+        mujoco.mj_step(sim.mjm, mjd, parts)
         want.append(mjd.qpos[0])
     np.testing.assert_allclose(angles, want, atol=1e-4)
     lowest = np.argmin(np.abs(angles))

@@ -2,6 +2,7 @@
 
 import mujoco_warp as mjw
 import warp as wp
+from mujoco_warp import OverflowType
 
 from stickslip.physics.contact import point_velocity
 from stickslip.physics.convex.layout import Inertia, Material, Touch, Tree, vec6
@@ -81,9 +82,20 @@ def count_contacts(tree: Tree, pool: Pool, inertia: Inertia, touch: Touch):
 
 
 @wp.kernel
-def place_worlds(touch: Touch):
-    """Room for the contacts of each world."""
+def place_worlds(
+    touch: Touch,
+    pool: Pool,
+    # Data in:
+    ncollision_in: wp.array[int],
+    # Data out:
+    overflow_out: wp.array[int],
+):
+    """Room for the contacts of each world; note what did not fit."""
     worldid = wp.tid()
+    if pool.count[0] > pool.nmax:
+        overflow_out[worldid] = overflow_out[worldid] | int(OverflowType.NARROWPHASE)
+    if ncollision_in[0] > pool.nmax:
+        overflow_out[worldid] = overflow_out[worldid] | int(OverflowType.BROADPHASE)
     touch.adr[worldid] = wp.atomic_add(touch.cursor, 0, touch.num[worldid])
 
 
@@ -224,7 +236,7 @@ def prepare_contacts(m: mjw.Model, d: mjw.Data, tree: Tree, material: Material, 
     inertia, touch, pool = problem.inertia, problem.touch, problem.pool
     wp.launch(clear_contacts, dim=(d.nworld, max(tree.ntree, 1)), inputs=[tree, inertia, touch])
     wp.launch(count_contacts, dim=d.naconmax, inputs=[tree, pool, inertia, touch])
-    wp.launch(place_worlds, dim=d.nworld, inputs=[touch])
+    wp.launch(place_worlds, dim=d.nworld, inputs=[touch, pool, d.ncollision], outputs=[d.overflow])
     wp.launch(
         fill_contacts,
         dim=d.naconmax,

@@ -429,9 +429,8 @@ def line_search(
 
 
 @wp.func
-def update_friction(touch: Touch, dt: real, worldid: int, lane: int, nlane: int) -> bool:
-    """Let friction go by the normal forces at the iterate; whether there is any."""
-    changed = real(0.0)
+def update_friction(touch: Touch, dt: real, worldid: int, lane: int, nlane: int):
+    """Let friction go by the normal forces at the iterate."""
     adr = touch.adr[worldid]
     for k in range(lane, touch.num[worldid], nlane):
         slot = adr + k
@@ -439,10 +438,7 @@ def update_friction(touch: Touch, dt: real, worldid: int, lane: int, nlane: int)
             normal, _slope = normal_impulse(
                 touch.v[slot][0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt
             )
-            if normal > real(0.0) or touch.lagged[slot] > real(0.0):
-                changed = real(1.0)
             touch.lagged[slot] = normal / dt
-    return lane_max(changed, nlane) > real(0.0)
 
 
 @wp.kernel
@@ -523,7 +519,8 @@ def solve_step(
         if broken > real(0.0):
             running = False
         elif error <= limit or stalled:
-            if passes < options.passes and update_friction(touch, dt, worldid, lane, nlane):
+            if passes < options.passes:
+                update_friction(touch, dt, worldid, lane, nlane)
                 passes += 1
                 blur = wp.where(passes < options.passes, BLUR, real(1.0))
                 stalled = False

@@ -2,6 +2,7 @@
 
 import mujoco_warp as mjw
 import warp as wp
+from mujoco_warp import OverflowType
 
 from stickslip.physics.convex.forces import add_explicit
 from stickslip.physics.convex.jacobian import subtract_impulse
@@ -40,6 +41,7 @@ class Told:
     actuator_force: wp.array2d[float]
     qfrc_constraint: wp.array2d[float]
     qfrc_actuator: wp.array2d[float]
+    overflow: wp.array[int]
 
 
 def told_by(d: mjw.Data) -> Told:
@@ -135,6 +137,8 @@ def _tell_rows(
                     told.efc_address[con, i] = row + i
             row += dim
     out.nefc[worldid] = row
+    if row > out.njmax:
+        told.overflow[worldid] = told.overflow[worldid] | int(OverflowType.NEFC)
 
 
 @wp.kernel
