@@ -111,7 +111,7 @@ def run(
         "contacts_per_world": len(contacts.dist) / nworld,
         "deepest_penetration_m": float(max(0.0, -contacts.dist.min(initial=0.0))),
     }
-    stats = sim.stats() if isinstance(physics, CountingPhysics) else None
+    stats = sim.stats() if isinstance(sim.physics, CountingPhysics) else None
     if stats:
         for name in ("steps", "rejections", "iterations", "factorizations"):
             figures[f"{name}_per_world"] = float(getattr(stats, name).mean())

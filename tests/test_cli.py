@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from stickslip import cli, files
-from stickslip.physics.catalogue import DEFAULT, PHYSICS
+from stickslip.physics.catalogue import DEFAULT
 
 ROOT = Path(__file__).parents[1]
 PILE = "scaling"  # the smallest scene with several contacts

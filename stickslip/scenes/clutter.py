@@ -67,7 +67,9 @@ def _cube(user: str, plain: bool, color: str) -> str:
     return text
 
 
-def _content(cubes: bool, stiction: float, stiffness: float, layers: int, plain: int = 0) -> str:
+def _content(
+    cubes: bool, stiction: float, stiffness: float, layers: int, plain: int = 0, timeconst: float = 0.02
+) -> str:
     user = f"{stiffness:.9g} {DISSIPATION:g}"
     half = BIN + 0.5 * WALL
     world = look.lights((0.0, 0.0, 0.2), 1.6) + look.camera((1.15, -1.5, 1.75), (0.0, 0.0, 0.12))
@@ -97,7 +99,8 @@ def _content(cubes: bool, stiction: float, stiffness: float, layers: int, plain:
             index += 1
     return (
         look.statistic((0.0, 0.0, 0.3), 1.6)
-        + '  <size nuser_geom="2"/>\n  <default><geom density="1000" friction="0.5"/></default>\n'
+        + '  <size nuser_geom="2"/>\n  <default>'
+        + f'<geom density="1000" friction="0.5" solref="{timeconst:.9g} 1"/></default>\n'
         + f'  <custom><numeric name="stiction_velocity" data="{stiction:g}"/></custom>\n'
         + "  <worldbody>\n"
         + world
@@ -110,8 +113,8 @@ def _soft(stiffness: float, layers: int) -> str:
     return _content(False, 0.01, stiffness, layers)
 
 
-def _hard(stiffness: float, layers: int, plain: int) -> str:
-    return _content(True, 1e-4, stiffness, layers, plain)
+def _hard(stiffness: float, layers: int, plain: int, timeconst: float) -> str:
+    return _content(True, 1e-4, stiffness, layers, plain, timeconst)
 
 
 _LAYERS = Parameter("layers", 5, 1, 40, "bodies in each of the four piles")
@@ -129,11 +132,12 @@ HARD = Scene(
     name="hard-clutter",
     summary="ten spheres and ten cubes, hard and rough, fall into a bin: many contacts that stick and slip",
     content=_hard,
-    nconmax=lambda stiffness, layers, plain: 120 * layers,
-    njmax=lambda stiffness, layers, plain: 360 * layers,
+    nconmax=lambda stiffness, layers, plain, timeconst: 120 * layers,
+    njmax=lambda stiffness, layers, plain, timeconst: 360 * layers,
     parameters=(
         Parameter("stiffness", 1e5, 1.0, 1e9, "stiffness of a body [N/m]"),
         _LAYERS,
         Parameter("plain", 0, 0, 1, "1: cubes are boxes, without spheres in their surface"),
+        Parameter("timeconst", 0.02, 1e-4, 1.0, "of MuJoCo's solref, for physics that know no stiffness [s]"),
     ),
 )

@@ -2,6 +2,7 @@
 
 import warp as wp
 
+from stickslip.physics.convex.layout import Solver
 from stickslip.physics.convex.potential import real
 
 wp.set_module_options({"enable_backward": False})
@@ -27,7 +28,7 @@ class Clock:
         left: time to the target, s
         next: step that the error allows, s
         dt: step of this attempt, s; 0: the world has arrived; negative: its error is too large already
-        half: the same as single precision sees half of it, s
+        half, whole: the same as single precision sees half of it, and all, s
         least: shortest step that was accepted, s
         steps, rejections: counted
         failed: step that was too short, s; 0: none
@@ -40,6 +41,7 @@ class Clock:
     next: wp.array[wp.float64]
     dt: wp.array[wp.float64]
     half: wp.array[float]
+    whole: wp.array[float]
     least: wp.array[wp.float64]
     steps: wp.array[int]
     rejections: wp.array[int]
@@ -82,9 +84,11 @@ def start_clock(
     first: wp.float64,
     # Out:
     clock: Clock,
+    solver: Solver,
 ):
-    """A new target, one timestep away."""
+    """A new target, one timestep away. Factors are not kept beyond, so that a state can be gone back to exactly."""
     worldid = wp.tid()
+    solver.valid[worldid] = 0
     clock.left[worldid] = real(opt_timestep[worldid % opt_timestep.shape[0]])
     if clock.next[worldid] <= real(0.0):
         clock.next[worldid] = first
@@ -104,6 +108,7 @@ def choose_step(clock: Clock, bounds: Bounds):
         step = real(0.5) * left
     clock.dt[worldid] = step
     clock.half[worldid] = float(real(0.5) * step)
+    clock.whole[worldid] = float(step)
     if worldid == 0:
         for i in range(3):
             clock.count[i] = 0
@@ -142,6 +147,26 @@ def doubt_step(
             wp.atomic_add(clock.count, 2, 1)
 
 
+@wp.func
+def fail_world(clock: Clock, qpos: wp.array2d[real], qvel: wp.array2d[real], dt: real, worldid: int):
+    """Give a world up: it has no state any more."""
+    clock.failed[worldid] = dt
+    clock.failed_at[worldid] = clock.left[worldid]
+    clock.left[worldid] = real(0.0)
+    for i in range(qpos.shape[1]):
+        qpos[worldid, i] = wp.float64(wp.nan)
+    for i in range(qvel.shape[1]):
+        qvel[worldid, i] = wp.float64(wp.nan)
+
+
+@wp.kernel
+def fail_late(clock: Clock, qpos: wp.array2d[real], qvel: wp.array2d[real]):
+    """Give up the worlds that have not arrived after all attempts."""
+    worldid = wp.tid()
+    if clock.left[worldid] > real(0.0):
+        fail_world(clock, qpos, qvel, clock.next[worldid], worldid)
+
+
 @wp.kernel
 def judge_step(
     # In:
@@ -156,6 +181,7 @@ def judge_step(
     z_end: wp.array2d[real],
     # In and out:
     clock: Clock,
+    solver: Solver,
     qpos: wp.array2d[real],
     qvel: wp.array2d[real],
     act: wp.array2d[float],
@@ -217,16 +243,12 @@ def judge_step(
         wp.atomic_add(clock.count, 1, 1)
     else:
         clock.rejections[worldid] += 1
+        if not finite:
+            solver.valid[worldid] = 0  # its factor may be of numbers that are none
         shorter = wp.min(factor, LOW) * dt
         clock.next[worldid] = shorter
         if shorter < bounds.shortest:
-            clock.failed[worldid] = dt
-            clock.failed_at[worldid] = clock.left[worldid]
-            clock.left[worldid] = real(0.0)
-            for i in range(qpos.shape[1]):
-                qpos[worldid, i] = wp.float64(wp.nan)
-            for i in range(qvel.shape[1]):
-                qvel[worldid, i] = wp.float64(wp.nan)
+            fail_world(clock, qpos, qvel, dt, worldid)
     if clock.left[worldid] > real(0.0):
         wp.atomic_add(clock.count, 0, 1)
 

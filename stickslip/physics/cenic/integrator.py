@@ -20,6 +20,7 @@ from stickslip.physics.cenic.control import (
     Trace,
     choose_step,
     doubt_step,
+    fail_late,
     forget_worlds,
     judge_step,
     start_clock,
@@ -44,7 +45,7 @@ TOLERANCE = 1e-3
 """Of a solve, relative to the accuracy: kappa of (34)."""
 LEAST_TOLERANCE = 1e-9
 ATTEMPTS = 100_000
-"""Most attempts of a step of the simulation; more means that the accuracy is out of reach."""
+"""Most attempts of a step of the simulation; a world that needs more is given up."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -278,6 +279,7 @@ def judge(m: Model, d: mjw.Data, settings: Settings) -> None:
         ],
         outputs=[
             room.clock,
+            room.solver,
             room.qpos,
             room.qvel,
             d.act,
@@ -315,7 +317,7 @@ def _trapezoid(m: Model, d: mjw.Data, settings: Settings) -> None:
     mid = room.mid.d
     if m.na:
         private.advance_activation(m, d, room.clock.half, mid.act)
-        private.advance_activation(m, d, room.clock.half, room.act_end)
+        private.advance_activation(m, d, room.clock.whole, room.act_end)
     convex.show_state(mid, room.qpos_full, room.v_full)
     geometry(m, mid)
     sum_forces(m, room.mid)
@@ -371,7 +373,7 @@ def begin(m: Model, d: mjw.Data, settings: Settings) -> None:
         start_clock,
         dim=d.nworld,
         inputs=[m.opt.timestep, FIRST * settings.bounds.longest],
-        outputs=[room.clock],
+        outputs=[room.clock, room.solver],
     )
 
 
@@ -393,7 +395,10 @@ def step(m: Model, d: mjw.Data, settings: Settings) -> None:
         attempts += 1
         pending, accepted, _ = (int(n) for n in room.clock.count.numpy())
         looked = accepted == 0
-        if pending == 0 or attempts == ATTEMPTS:
+        if pending == 0:
+            break
+        if attempts >= ATTEMPTS:
+            wp.launch(fail_late, dim=d.nworld, inputs=[room.clock, room.qpos, room.qvel])
             break
     if d.nworld > 1 and attempts > 1:
         wp.capture_launch(room.graphs["look back"])

@@ -1,7 +1,7 @@
 """The physics `Cenic`: the convex step under error control. The accuracy is chosen, not the step."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, final
 
 import mujoco
@@ -32,7 +32,7 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
 
     Attributes:
         accuracy: error of positions that a step may have [m, rad, components of quaternions]
-        max_step: longest step [s]
+        max_step: longest step [s]; up to a tenth longer where that meets the end of a timestep
         min_step: a world whose error asks for less is given up [s]
         scheme: "doubling", two half steps against a whole one, or "trapezoid", second order in energy and slower
         weights: of the error of each position, one for each of qpos; None: all 1
@@ -81,6 +81,8 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
         if not isinstance(self.reuse, bool):
             raise InputError(f"reuse is {self.reuse!r}: it must be True or False")
         if self.weights is not None:
+            if not isinstance(self.weights, Iterable) or isinstance(self.weights, str):
+                raise InputError(f"weights is {self.weights!r}: give one number for each of qpos, or None")
             object.__setattr__(self, "weights", tuple(self.weights))
             for i, weight in enumerate(self.weights):
                 if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0.0 <= weight < float("inf"):
@@ -173,8 +175,9 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
         time = d.time.numpy() + np.asarray(m.opt.timestep.numpy())[np.arange(d.nworld) % m.opt.timestep.shape[0]] - left
         broken = np.flatnonzero(failed)
         told = tuple(
-            f"world {w} stopped at time {time[w]:.6g} s: a step of {failed[w]:.3g} s was rejected and min_step is "
-            f"{self.min_step:g}; ask for less accuracy than {self.accuracy:g}, softer contact, or check the state"
+            f"world {w} stopped at time {time[w]:.6g} s at a step of {failed[w]:.3g} s: it cannot keep the accuracy of "
+            f"{self.accuracy:g} (min_step {self.min_step:g} s, at most {integrator.ATTEMPTS} steps a timestep); "
+            "ask for less accuracy, softer contact, or check the state"
             for w in broken[:8]
         )
         room = room_of(d)

@@ -48,8 +48,8 @@ class External:
     effort: float | Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dofs", tuple(int(i) for i in self.dofs))
-        object.__setattr__(self, "start", tuple(float(z) for z in self.start))
+        object.__setattr__(self, "dofs", _numbers("dofs", self.dofs, whole=True))
+        object.__setattr__(self, "start", _numbers("start", self.start))
         if not self.dofs or len(set(self.dofs)) < len(self.dofs):
             raise InputError(f"dofs is {self.dofs}: name one dof or more, each of them once")
         for name in ("force", "derivative"):
@@ -58,12 +58,13 @@ class External:
                 raise InputError(f"{name} is {value!r}: it must be a Warp function, made with @wp.func")
         if bool(self.start) != (self.derivative is not None):
             raise InputError("a system with a state needs both `derivative` and `start`, one without has neither")
-        if not all(math.isfinite(z) for z in self.start):
-            raise InputError(f"start is {self.start}: it must be finite")
         if self.effort is not None:
-            efforts = np.broadcast_to(np.asarray(self.effort, dtype=float), len(self.dofs))
-            if not (np.isfinite(efforts) & (efforts > 0.0)).all():
-                raise InputError(f"effort is {self.effort}: it must be finite and positive")
+            efforts = self.effort if isinstance(self.effort, (Sequence, np.ndarray)) else [self.effort]
+            efforts = _numbers("effort", efforts)
+            if len(efforts) not in (1, len(self.dofs)) or min(efforts) <= 0.0:
+                raise InputError(
+                    f"effort is {self.effort}: give one positive number, or one for each of {len(self.dofs)} dofs"
+                )
 
     def check(self, mjm: mujoco.MjModel) -> None:
         """Raise InputError unless the model has the dofs."""
@@ -75,6 +76,18 @@ class External:
         """Largest force on each dof."""
         limit = 1e30 if self.effort is None else self.effort
         return np.broadcast_to(np.asarray(limit, dtype=float), len(self.dofs)).tolist()
+
+
+def _numbers(name: str, values: Any, *, whole: bool = False) -> tuple[Any, ...]:
+    """The values as finite numbers, or whole ones; raises InputError naming the argument."""
+    wanted = "whole numbers" if whole else "finite numbers"
+    if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)):
+        raise InputError(f"{name} is {values!r}: give a list of {wanted}")
+    for value in values:
+        fit = isinstance(value, (int, np.integer)) or (not whole and isinstance(value, (float, np.floating)))
+        if not fit or isinstance(value, bool) or not math.isfinite(value):
+            raise InputError(f"{name} has {value!r}: give {wanted}")
+    return tuple(int(value) if whole else float(value) for value in values)
 
 
 @wp.struct

@@ -564,6 +564,9 @@ def solve_step(
             if before > real(0.0):
                 rate = wp.min(change / before, LARGEST_RATE)
             stalled = change <= ROUNDING * speed
+            if stalled and not fresh:  # it may be the factor of another problem that stalls
+                valid = False
+                stalled = False
             before = change
 
     for i in range(lane, tree.nv, nlane):
