@@ -1,8 +1,8 @@
 """Float64 NumPy reference of one convex step, dense, solved by Newton's method to rounding.
 
 The velocity after a step of dt is the minimum of ``1/2 v'Av - r'v + sum of potentials``. A potential is minus the
-impulse of its constraint, summed up along the constraint's velocity; equation numbers are those of CENIC (paper 002 of
-`shared/design`):
+impulse of its constraint, summed up along the constraint's velocity; equation numbers are those of CENIC (Kurtz
+and Castro):
 
 * a contact, u = J v + given: along the normal the impulse (13), ``dt (fe - dt k u_n)_+ (1 - d u_n)_+``; across it, (14)
   with one coefficient for each direction, ``-dt fn grad sqrt(sum (mu_i u_i)^2 + eps^2)``, with fn as the step starts or
