@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stickslip.bench import contenders, qp, style
+from stickslip.bench import contenders, drake, qp, style
 from stickslip.bench.experiment import Experiment, Score
 from stickslip.bench.result import Result, load
 from stickslip.errors import InputError
@@ -107,7 +107,8 @@ def columns(results: Sequence[Result]) -> list[str]:
     """The contenders of a summary: every physics with its defaults; variants and rivals stand in their experiment."""
     present = dict.fromkeys(label for result in results for label in result.contenders)
     ordered = [name for name in contenders.names() if name in present]
-    others = [c for c in present if c not in ordered and ":" not in c and c != qp.QpModel.name]
+    beside = (qp.QpModel.name, drake.Drake.name)  # no physics of ours
+    others = [c for c in present if c not in ordered and ":" not in c and c not in beside]
     return ordered + others or list(present)
 
 

@@ -1,4 +1,4 @@
-"""Scenes "soft-clutter" and "hard-clutter": twenty bodies fall into a bin (paper 002, Fig. 6 d and e).
+"""Scenes "soft-clutter" and "hard-clutter": twenty bodies fall into a bin (CENIC, Fig. 6 d and e).
 
 Four piles of five. Every body is compliant and the bin is rigid: a body against the bin has the stiffness given, two
 bodies against each other half of it. A cube touches by 26 small spheres in its surface, and its faces touch spheres;

@@ -1,4 +1,4 @@
-"""Scene "conveyor": a block on a belt that swings to and fro sticks and slips by turns (paper 002, Fig. 14).
+"""Scene "conveyor": a block on a belt that swings to and fro sticks and slips by turns (CENIC, Fig. 14).
 
 The belt is a slab on a slide with a spring and so heavy that the block hardly slows it: it moves as
 amplitude cos(2 pi t / period), from rest at its turning point. While the belt's acceleration is below `static` times

@@ -1,4 +1,4 @@
-"""Scene "cylinder": a cylinder falls askew on a table and comes to lie on its flank (paper 002, Fig. 6 a).
+"""Scene "cylinder": a cylinder falls askew on a table and comes to lie on its flank (CENIC, Fig. 6 a).
 
 Its rim is sharp: it lands on one point of it, tips, and lies on a line, and the force jumps at each of these. It moves
 nearly along its axis, so it slides rather than rolls. The table is rigid, so the contact has the stiffness given.

@@ -1,4 +1,4 @@
-"""Scene "gripper": a peg wedged between two fixed fingers keeps its place as the gripper falls on the floor (paper 002,
+"""Scene "gripper": a peg wedged between two fixed fingers keeps its place as the gripper falls on the floor (CENIC,
 Fig. 6 b).
 
 Nothing presses but the fit: the peg is 0.02 mm wider than the gap, so each finger squeezes it by 0.01 mm. It stands

@@ -1,4 +1,4 @@
-"""Scene "stiff-arm": an arm of six hinges is led to a pose by controllers as stiff as one likes (paper 002, Fig. 12).
+"""Scene "stiff-arm": an arm of six hinges is led to a pose by controllers as stiff as one likes (CENIC, Fig. 12).
 
 Each hinge has a position servo with kp = kd = `gain`. As the paper's controller does, the arm bears its own weight
 (`gravcomp`). So for any gain but the lowest the inertia hardly matters: every hinge nears its target as exp(-t), with a

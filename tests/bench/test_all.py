@@ -102,6 +102,7 @@ def test_stored_results_are_whole_and_measured():
         "scaling",
         "throughput",
         "speed",
+        "work-precision",
     }
     for path in stored:
         result = load(path)
