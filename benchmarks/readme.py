@@ -56,14 +56,15 @@ def accuracy() -> str:
 def speed() -> str:
     """Step times on the GPU, and how much faster each physics is than the faster MuJoCo."""
     result = load(RESULTS / "h200" / "speed.json")
-    own = [label for label in contenders.names() if label not in contenders.BASELINES]
+    there = [label for label in contenders.names() if label in result.contenders]
+    own = [label for label in there if label not in contenders.BASELINES]
     lines = []
     for case in result.cases:
-        values = [style.number(result.figure(label, case, "ms_per_step")) for label in contenders.names()]
+        values = [style.number(result.figure(label, case, "ms_per_step")) for label in there]
         ratios = [f"{_ratio(result, label, case):.1f}" for label in own]
-        contacts = ", ".join(f"{result.figure(label, case, 'contacts_per_world'):.1f}" for label in contenders.names())
+        contacts = ", ".join(f"{result.figure(label, case, 'contacts_per_world'):.1f}" for label in there)
         lines.append(f"| {case} | " + " | ".join(values + ratios) + f" | {contacts} |")
-    head = ["", *(f"`{label}` ms" for label in contenders.names()), *(f"`{label}` is faster by" for label in own)]
+    head = ["", *(f"`{label}` ms" for label in there), *(f"`{label}` is faster by" for label in own)]
     return "\n".join(["| " + " | ".join([*head, "contacts a world"]) + " |", "|" + " --- |" * (1 + len(head)), *lines])
 
 
