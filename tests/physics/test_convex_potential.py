@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import warp as wp
 
+from stickslip.physics.convex.laws import tangential
 from stickslip.physics.convex.layout import vec6
-from stickslip.physics.convex.newton import tangential
 from stickslip.physics.convex.potential import (
     clamped_cost,
     clamped_impulse,

@@ -13,8 +13,8 @@ import stickslip as ss
 from stickslip.physics.convex.layout import Inertia, Law, Tree
 from stickslip.physics.convex.newton import Options
 from stickslip.physics.convex.order import order_trees
+from stickslip.physics.convex.plan import Source
 from stickslip.physics.convex.potential import real
-from stickslip.physics.convex.rows import Source
 from stickslip.physics.convex.skyline import factorize, substitute
 from stickslip.physics.convex.step import solve
 from stickslip.physics.icf.physics import Icf

@@ -4,12 +4,10 @@ import dataclasses
 from collections.abc import Callable
 from typing import Literal
 
-import mujoco
 import mujoco_warp as mjw
 import warp as wp
 
 from stickslip import compilation
-from stickslip.errors import InputError
 from stickslip.physics import mjwarp_private as private
 from stickslip.physics import stages
 from stickslip.physics.cenic import trapezoid
@@ -17,18 +15,17 @@ from stickslip.physics.cenic.control import (
     FIRST,
     Bounds,
     Clock,
-    Trace,
     choose_step,
     doubt_step,
     fail_late,
-    forget_worlds,
     judge_step,
     start_clock,
 )
+from stickslip.physics.cenic.data import Room, room_of
 from stickslip.physics.convex import data as convex
-from stickslip.physics.convex.external import External, advance, linearize
+from stickslip.physics.convex.external import advance, linearize
 from stickslip.physics.convex.forces import sum_forces
-from stickslip.physics.convex.model import Model, Problem, make_data, make_problem
+from stickslip.physics.convex.model import Model, Problem
 from stickslip.physics.convex.motion import move
 from stickslip.physics.convex.newton import Options, look_at
 from stickslip.physics.convex.potential import real
@@ -39,8 +36,6 @@ wp.set_module_options({"enable_backward": False})
 
 Scheme = Literal["doubling", "trapezoid"]
 
-_SHARED = "ctrl qfrc_applied xfrc_applied mocap_pos mocap_quat eq_active userdata overflow time".split()
-"""What the middle of a step has in common with its start."""
 TOLERANCE = 1e-3
 """Of a solve, relative to the accuracy: kappa of (34)."""
 LEAST_TOLERANCE = 1e-9
@@ -75,51 +70,6 @@ class Settings:
         return options
 
 
-@dataclasses.dataclass
-class Room(convex.Room):
-    """What the integrator keeps with the data.
-
-    Attributes:
-        mid: problem of the second geometry, and its data
-        clock: steps of each world
-        trace: the last of them
-        weights: of the error of positions                                           (nq,)
-        qpos_full, v_full: end of the whole step                                     (nworld, nq), (nworld, nv)
-        qpos_mid, v_mid: middle of the step                                          likewise
-        qpos_end, v: end of the second half                                          likewise
-        act_end: activations at the end                                              (nworld, na)
-        qpos_last, qvel_last, v_last, dt_last: start, end and size of the last step that was accepted
-        guess: where a solve starts                                                  (nworld, nv)
-        graphs: what was captured, by name; empty when it has to be captured anew
-    """
-
-    mid: Problem
-    clock: Clock
-    trace: Trace
-    weights: wp.array
-    qpos_full: wp.array
-    v_full: wp.array
-    qpos_mid: wp.array
-    v_mid: wp.array
-    qpos_end: wp.array
-    act_end: wp.array
-    qpos_last: wp.array
-    qvel_last: wp.array
-    v_last: wp.array
-    dt_last: wp.array
-    guess: wp.array
-    graphs: dict[str, wp.Graph] = dataclasses.field(default_factory=dict)
-
-    def carried(self) -> dict[str, wp.array]:
-        clock = {f"clock_{name}": getattr(self.clock, name) for name in Clock.vars}
-        return {**super().carried(), **clock, "trace_clock": self.trace.clock}
-
-    def forget(self, mask: wp.array) -> None:
-        """Worlds in the mask start anew, with the first step."""
-        wp.launch(forget_worlds, dim=mask.size, inputs=[mask, self.trace, self.clock])
-        super().forget(mask)
-
-
 @wp.kernel
 def _mean(a: wp.array2d[real], b: wp.array2d[real], out: wp.array2d[real]):
     worldid, i = wp.tid()
@@ -138,64 +88,6 @@ def _advance_time(
     worldid = wp.tid()
     if clock.failed[worldid] <= real(0.0):
         time_out[worldid] += opt_timestep[worldid % opt_timestep.shape[0]]
-
-
-def own_data(
-    mjm: mujoco.MjModel,
-    d: mjw.Data,
-    nconmax: int | None,
-    njmax: int | None,
-    trace: int,
-    weights: wp.array,
-    external: External | None,
-) -> convex.Data:
-    """MuJoCo Warp's data with room for the integrator."""
-    base = convex.make_room(mjm, d, external)
-    nworld = d.nworld
-    mid = make_data(mjm, nworld, nconmax, njmax)
-    for name in _SHARED:
-        setattr(mid, name, getattr(d, name))
-    clock, ring = Clock(), Trace()
-    for name, var in Clock.vars.items():
-        setattr(clock, name, wp.zeros(3 if name == "count" else nworld, dtype=var.type.dtype))
-    clock.dt = base.dt
-    ring.room = trace
-    ring.time, ring.dt = (wp.zeros((nworld, trace), dtype=real) for _ in range(2))
-    ring.clock = wp.zeros(nworld, dtype=real)
-
-    def positions() -> wp.array:
-        return wp.zeros((nworld, mjm.nq), dtype=real)
-
-    def velocities() -> wp.array:
-        return wp.zeros((nworld, mjm.nv), dtype=real)
-
-    room = Room(
-        **vars(base),
-        mid=make_problem(mjm, mid, external.dofs if external else ()),
-        clock=clock,
-        trace=ring,
-        weights=weights,
-        qpos_full=positions(),
-        v_full=velocities(),
-        qpos_mid=positions(),
-        v_mid=velocities(),
-        qpos_end=positions(),
-        act_end=wp.zeros((nworld, mjm.na), dtype=float),
-        qpos_last=positions(),
-        qvel_last=velocities(),
-        v_last=velocities(),
-        dt_last=wp.zeros(nworld, dtype=real),
-        guess=velocities(),
-    )
-    return convex.own_data(d, room)
-
-
-def room_of(d: mjw.Data) -> Room:
-    """The integrator's room of data that it made."""
-    room = convex.room_of(d)
-    if not isinstance(room, Room):
-        raise InputError("this data has no room for an integrator: make it with Cenic.make_data")
-    return room
 
 
 def _move(m: Model, room: Room, scale: float, start: wp.array, v: wp.array, out: wp.array) -> None:

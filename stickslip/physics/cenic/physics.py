@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from stickslip.errors import InputError
 from stickslip.physics.base import CountingPhysics, Health, Stage, Stats
 from stickslip.physics.cenic import integrator
-from stickslip.physics.cenic.integrator import Scheme, own_data, room_of
+from stickslip.physics.cenic.control import Bounds
+from stickslip.physics.cenic.data import own_data, room_of
+from stickslip.physics.cenic.integrator import Scheme
 from stickslip.physics.convex import model
 from stickslip.physics.convex.data import factor_overflow, limit_notes
 from stickslip.physics.convex.external import External
@@ -120,7 +122,7 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
         return own_data(mjm, d, nconmax, njmax, self.trace, weights, self.external)
 
     def _settings(self) -> integrator.Settings:
-        bounds = integrator.Bounds()
+        bounds = Bounds()
         bounds.accuracy, bounds.longest, bounds.shortest = self.accuracy, self.max_step, self.min_step
         return integrator.Settings(bounds, self.scheme, self.iterations, self.reuse, self.passes)
 

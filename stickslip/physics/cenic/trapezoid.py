@@ -3,8 +3,8 @@
 import warp as wp
 
 from stickslip.physics.convex.jacobian import contact_velocity, subtract_impulse
+from stickslip.physics.convex.laws import tangential
 from stickslip.physics.convex.layout import Inertia, Solver, Touch, Tree, vec6
-from stickslip.physics.convex.newton import tangential
 from stickslip.physics.convex.potential import friction_impulse, real, slip
 
 wp.set_module_options({"enable_backward": False})

@@ -12,12 +12,11 @@ import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.errors import InputError
-from stickslip.physics.convex import rows as convex_rows
 from stickslip.physics.convex.broadphase import Groups, make_groups
 from stickslip.physics.convex.contacts import Pool, pool_of
 from stickslip.physics.convex.lanes import lanes
 from stickslip.physics.convex.layout import Inertia, Material, RowSet, Solver, Touch, Tree
-from stickslip.physics.convex.rows import Plan
+from stickslip.physics.convex.plan import Plan, Source, make_plan
 from stickslip.physics.rowfree import model as rowfree
 
 STICTION = 1e-6
@@ -42,7 +41,6 @@ class Layout:
         eq_row: first row of each equality                       (neq,)
         dof_implicit: whether an implicit actuator acts on a dof (nv,)
         explicit: explicit actuators that act on such a dof too  (*,)
-        has_spring: whether a joint has a spring
     """
 
     tree: Tree
@@ -53,7 +51,6 @@ class Layout:
     eq_row: wp.array
     dof_implicit: wp.array
     explicit: wp.array
-    has_spring: bool
 
 
 @dataclasses.dataclass
@@ -127,12 +124,12 @@ def put_model(
     """MuJoCo Warp's model on the current device, with the layout of a convex step."""
     m = rowfree.put_model(own_options(mjm, ahead), None, Model)
     chains = chains_of(mjm)
-    plan = convex_rows.plan(mjm, chains, external)
+    plan = make_plan(mjm, chains, external)
     touched = {
         dof
         for (kind, *_), dofs in zip(plan.source, plan.columns, strict=True)
         for dof in dofs
-        if kind == int(convex_rows.Source.ACTUATOR)
+        if kind == int(Source.ACTUATOR)
     }
     m.convex = Layout(
         tree=_tree(mjm, m, chains, plan),
@@ -143,7 +140,6 @@ def put_model(
         eq_row=_ints(plan.eq_row),
         dof_implicit=wp.array([i in touched for i in range(mjm.nv)], dtype=bool),
         explicit=_ints(plan.explicit if touched else []),
-        has_spring=bool((mjm.jnt_stiffness != 0.0).any()),
     )
     return m
 
@@ -242,7 +238,7 @@ def make_data(mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int 
 def make_problem(mjm: mujoco.MjModel, d: mjw.Data, external: Sequence[int] = ()) -> Problem:
     """Room for the problem of a geometry; `external` are the dofs that an external system acts on."""
     chains = chains_of(mjm)
-    plan = convex_rows.plan(mjm, chains, external)
+    plan = make_plan(mjm, chains, external)
     nworld, size = d.nworld, contact_size(mjm, chains)
     inertia, touch, rows = Inertia(), Touch(), RowSet()
     inertia.M = d.M

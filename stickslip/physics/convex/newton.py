@@ -1,43 +1,17 @@
 """Newton's method on the convex problem of a step, (30) to (35): one world a block, all iterations in one kernel."""
 
-import math
-
 import warp as wp
 
 from stickslip.physics.convex.jacobian import add_contacts, contact_velocity, multiply_inertia, subtract_impulse
-from stickslip.physics.convex.lanes import lane_max, lane_sum, sync
-from stickslip.physics.convex.layout import Inertia, Law, Material, RowSet, Solver, Touch, Tree, vec6
-from stickslip.physics.convex.potential import (
-    clamped_cost,
-    clamped_impulse,
-    dry_impulse,
-    friction_impulse,
-    normal_cost,
-    normal_impulse,
-    real,
-    slip,
-    vec5,
-)
+from stickslip.physics.convex.lanes import lane_max, sync
+from stickslip.physics.convex.laws import row_impulse, row_velocity, set_laws, tangential
+from stickslip.physics.convex.layout import Inertia, Material, RowSet, Solver, Touch, Tree, vec6
+from stickslip.physics.convex.potential import normal_impulse, real, slip
+from stickslip.physics.convex.search import line_search
 from stickslip.physics.convex.skyline import factorize, substitute
 
 wp.set_module_options({"enable_backward": False})
 
-OFF = wp.constant(int(Law.OFF))
-RIGID = wp.constant(int(Law.RIGID))
-LIMIT = wp.constant(int(Law.LIMIT))
-LINEAR = wp.constant(int(Law.LINEAR))
-DRY = wp.constant(int(Law.DRY))
-
-PI = wp.constant(wp.float64(math.pi))
-UNBOUNDED = wp.constant(wp.float64(1.0e300))
-SEARCH_TOLERANCE = wp.constant(wp.float64(1.0e-3))
-"""Slope at the end of a line search, as a share of that at its start."""
-NARROW = wp.constant(wp.float64(1.0e-6))
-"""Width at which a line search stops, as a share of the step: friction that is nearly sharp has no slope in between."""
-SEARCHES = wp.constant(30)
-"""Most evaluations of a line search."""
-WIDEST = wp.constant(wp.float64(16.0))
-"""Longest step along a direction, which a factor from before may have made too short."""
 DESIRED = wp.constant(wp.float64(10.0))
 """Iterations that a factor may take before a fresh one pays: N of (35)."""
 LARGEST_RATE = wp.constant(wp.float64(0.9999))
@@ -69,78 +43,6 @@ class Options:
     reuse: bool
     weight: wp.float64
     passes: int
-
-
-@wp.func
-def tangential(v: vec6) -> vec5:
-    return vec5(v[1], v[2], v[3], v[4], v[5])
-
-
-@wp.func
-def contact_impulse(touch: Touch, slot: int, v: vec6, dt: real) -> vec6:
-    """Normal impulse (13) and friction (14) at a velocity of the contact."""
-    normal, _slope = normal_impulse(v[0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt)
-    t = tangential(v)
-    musq = touch.musq[slot]
-    f = friction_impulse(t, musq, dt * touch.lagged[slot], slip(t, musq, touch.eps[slot]))
-    return vec6(normal, f[0], f[1], f[2], f[3], f[4])
-
-
-@wp.func
-def row_impulse(material: Material, rows: RowSet, worldid: int, r: int, s: real):
-    """Impulse of a row, and minus its slope."""
-    if rows.law[worldid, r] == DRY:
-        return dry_impulse(s, rows.bias[worldid, r], material.joint_stiction)
-    return clamped_impulse(
-        s, rows.bias[worldid, r], rows.gain[worldid, r], rows.least[worldid, r], rows.most[worldid, r]
-    )
-
-
-@wp.func
-def set_laws(material: Material, rows: RowSet, dt: real, worldid: int, lane: int, nlane: int):
-    """The impulse of each row for a step of dt: bias - gain s between bounds; of dry friction the loss is the bias."""
-    for r in range(lane, rows.n, nlane):
-        law = rows.law[worldid, r]
-        bias = real(0.0)
-        gain = real(0.0)
-        least = -UNBOUNDED
-        most = UNBOUNDED
-        if law == RIGID or law == LIMIT:  # noqa: SIM109 - Warp knows no `in`
-            # (18) with k = 4 pi^2 m / (beta dt)^2 and tau = beta dt / pi: gain = dt (dt + tau) k
-            beta = material.rigidity
-            tau = beta * dt / PI
-            gain = real(4.0) * PI * PI / (beta * beta) * (real(1.0) + beta / PI)
-            gain = gain / rows.weight[worldid, r]
-            bias = -gain * rows.residual[worldid, r] / (dt + tau)
-            if law == LIMIT:
-                least = real(0.0)
-        elif law == LINEAR:
-            rate = rows.rate[worldid, r]
-            gain = rate + dt * rows.spring[worldid, r]
-            bias = rows.residual[worldid, r]
-            if gain > real(0.0):
-                bias += rate * rows.vel[worldid, r]
-            gain = dt * wp.max(gain, real(0.0))
-            bias = dt * bias
-            least = dt * rows.low[worldid, r]
-            most = dt * rows.high[worldid, r]
-        elif law == DRY:
-            bias = dt * rows.weight[worldid, r]
-        else:
-            least = real(0.0)
-            most = real(0.0)
-        rows.bias[worldid, r] = bias
-        rows.gain[worldid, r] = gain
-        rows.least[worldid, r] = least
-        rows.most[worldid, r] = most
-
-
-@wp.func
-def row_velocity(rows: RowSet, x: wp.array2d[real], worldid: int, r: int) -> real:
-    total = real(0.0)
-    for k in range(rows.adr[r], rows.adr[r] + rows.num[r]):
-        total += rows.val[worldid, k] * x[worldid, rows.col[k]]
-    return total
 
 
 @wp.func
@@ -265,167 +167,6 @@ def make_direction(
     for r in range(lane, rows.n, nlane):
         rows.ds[worldid, r] = row_velocity(rows, solver.p, worldid, r)
     sync(nlane)
-
-
-@wp.func
-def along(
-    material: Material,
-    touch: Touch,
-    rows: RowSet,
-    alpha: real,
-    dt: real,
-    weight: real,
-    blur: real,
-    worldid: int,
-    lane: int,
-    nlane: int,
-):
-    """First and second derivative along the direction, of contacts and rows only; of this lane's share."""
-    slope = real(0.0)
-    curvature = real(0.0)
-    adr = touch.adr[worldid]
-    for k in range(lane, touch.num[worldid], nlane):
-        slot = adr + k
-        v = touch.v[slot]
-        dv = touch.dv[slot]
-        normal, bend = normal_impulse(
-            v[0] + alpha * dv[0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt
-        )
-        slope -= weight * normal * dv[0]
-        curvature += weight * bend * dv[0] * dv[0]
-        lagged = weight * dt * touch.lagged[slot]
-        if lagged > real(0.0):
-            dt5 = tangential(dv)
-            t = tangential(v) + alpha * dt5
-            musq = touch.musq[slot]
-            s = slip(t, musq, blur * touch.eps[slot])
-            scaled = wp.cw_mul(musq, dt5)
-            a = wp.dot(scaled, t) / s
-            slope += lagged * a
-            curvature += lagged / s * (wp.dot(scaled, dt5) - a * a)
-    for r in range(lane, rows.n, nlane):
-        ds = rows.ds[worldid, r]
-        impulse, bend = row_impulse(material, rows, worldid, r, rows.s[worldid, r] + alpha * ds)
-        slope -= impulse * ds
-        curvature += bend * ds * ds
-    return slope, curvature
-
-
-@wp.func
-def cost(
-    material: Material,
-    touch: Touch,
-    rows: RowSet,
-    alpha: real,
-    dt: real,
-    weight: real,
-    blur: real,
-    worldid: int,
-    lane: int,
-    nlane: int,
-) -> real:
-    """The potentials of contacts and rows along the direction; of this lane's share."""
-    total = real(0.0)
-    adr = touch.adr[worldid]
-    for k in range(lane, touch.num[worldid], nlane):
-        slot = adr + k
-        v = touch.v[slot] + alpha * touch.dv[slot]
-        total += weight * normal_cost(v[0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt)
-        lagged = weight * dt * touch.lagged[slot]
-        if lagged > real(0.0):
-            total += lagged * slip(tangential(v), touch.musq[slot], blur * touch.eps[slot])
-    for r in range(lane, rows.n, nlane):
-        s = rows.s[worldid, r] + alpha * rows.ds[worldid, r]
-        if rows.law[worldid, r] == DRY:
-            total += rows.bias[worldid, r] * wp.sqrt(s * s + material.joint_stiction * material.joint_stiction)
-        else:
-            total += clamped_cost(
-                s, rows.bias[worldid, r], rows.gain[worldid, r], rows.least[worldid, r], rows.most[worldid, r]
-            )
-    return total
-
-
-@wp.func
-def cubic_guess(f0: real, f1: real, g0: real, g1: real) -> real:
-    """Where the cubic through two values and slopes at 0 and 1 is lowest; half way where it has no minimum."""
-    d1 = g0 + g1 - real(3.0) * (f1 - f0)
-    d2 = wp.sqrt(wp.max(d1 * d1 - g0 * g1, real(0.0)))
-    bottom = g1 - g0 + real(2.0) * d2
-    if not (bottom > real(0.0)):
-        return real(0.5)
-    return wp.clamp(real(1.0) - (g1 + d2 - d1) / bottom, real(0.01), real(0.99))
-
-
-@wp.func
-def line_search(
-    tree: Tree,
-    material: Material,
-    touch: Touch,
-    rows: RowSet,
-    solver: Solver,
-    dt: real,
-    weight: real,
-    blur: real,
-    worldid: int,
-    lane: int,
-    nlane: int,
-) -> real:
-    """The step along p where the slope vanishes, to a share of that at the start."""
-    slope0 = real(0.0)
-    linear = real(0.0)
-    quadratic = real(0.0)
-    for i in range(lane, tree.nv, nlane):
-        p = solver.p[worldid, i]
-        slope0 += solver.g[worldid, i] * p
-        linear += (solver.Av[worldid, i] - solver.r[worldid, i]) * p
-        quadratic += solver.Ap[worldid, i] * p
-    slope0 = lane_sum(slope0, nlane)
-    linear = lane_sum(linear, nlane)
-    quadratic = lane_sum(quadratic, nlane)
-    enough = -SEARCH_TOLERANCE * slope0
-
-    low = real(0.0)
-    high = real(1.0)
-    alpha = real(1.0)
-    slope, curvature = along(material, touch, rows, alpha, dt, weight, blur, worldid, lane, nlane)
-    slope = lane_sum(slope, nlane) + linear + quadratic
-    curvature = lane_sum(curvature, nlane) + quadratic
-    count = int(1)
-    if wp.abs(slope) > enough:
-        if slope < real(0.0):
-            # too short: go on while it falls
-            while slope < real(0.0) and high < WIDEST:
-                low = high
-                high = real(2.0) * high
-                slope, curvature = along(material, touch, rows, high, dt, weight, blur, worldid, lane, nlane)
-                slope = lane_sum(slope, nlane) + linear + high * quadratic
-                curvature = lane_sum(curvature, nlane) + quadratic
-                count += 1
-            alpha = high
-        else:
-            f0 = lane_sum(cost(material, touch, rows, real(0.0), dt, weight, blur, worldid, lane, nlane), nlane)
-            f1 = lane_sum(cost(material, touch, rows, real(1.0), dt, weight, blur, worldid, lane, nlane), nlane)
-            f1 += linear + real(0.5) * quadratic
-            alpha = cubic_guess(f0, f1, slope0, slope)
-            slope, curvature = along(material, touch, rows, alpha, dt, weight, blur, worldid, lane, nlane)
-            slope = lane_sum(slope, nlane) + linear + alpha * quadratic
-            curvature = lane_sum(curvature, nlane) + quadratic
-            count += 3
-        while wp.abs(slope) > enough and high - low > NARROW * high and count < SEARCHES:
-            if slope < real(0.0):
-                low = alpha
-            else:
-                high = alpha
-            alpha = alpha - slope / wp.max(curvature, real(1.0e-300))
-            if not (alpha > low and alpha < high):
-                alpha = real(0.5) * (low + high)
-            slope, curvature = along(material, touch, rows, alpha, dt, weight, blur, worldid, lane, nlane)
-            slope = lane_sum(slope, nlane) + linear + alpha * quadratic
-            curvature = lane_sum(curvature, nlane) + quadratic
-            count += 1
-    if lane == 0:
-        solver.searches[worldid] += count
-    return alpha
 
 
 @wp.func

@@ -10,8 +10,6 @@ wp.set_module_options({"enable_backward": False})
 real = wp.float64
 vec5 = wp.types.vector(length=5, dtype=wp.float64)
 
-_NEVER = wp.constant(wp.float64(1.0e300))
-
 
 @wp.func
 def normal_edge(elastic: real, stiffness: real, dissipation: real, dt: real) -> real:

@@ -6,9 +6,9 @@ from mujoco_warp import OverflowType
 
 from stickslip.physics.convex.forces import add_explicit
 from stickslip.physics.convex.jacobian import subtract_impulse
+from stickslip.physics.convex.laws import contact_impulse, row_impulse
 from stickslip.physics.convex.layout import Law, Material, RowSet, Solver, Touch, Tree
 from stickslip.physics.convex.model import Model, Problem
-from stickslip.physics.convex.newton import contact_impulse, row_impulse
 from stickslip.physics.convex.potential import real
 from stickslip.physics.convex.rows import (
     ACTUATOR,
@@ -143,8 +143,6 @@ def _tell_rows(
 
 @wp.kernel
 def _tell_dofs(
-    # Data in:
-    actuator_force_in: wp.array2d[float],
     # In:
     dt_in: wp.array[real],
     v_start: wp.array2d[real],
@@ -205,7 +203,7 @@ def tell(m: Model, problem: Problem, solver: Solver, dt: wp.array, v_start: wp.a
     wp.launch(
         _tell_dofs,
         dim=(d.nworld, m.nv),
-        inputs=[d.actuator_force, dt, v_start, v_end, solver],
+        inputs=[dt, v_start, v_end, solver],
         outputs=[d.qacc, d.qfrc_constraint],
     )
     if any(kind == int(ACTUATOR) for kind, *_ in layout.plan.source):
