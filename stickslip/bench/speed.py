@@ -248,21 +248,24 @@ def _captured(sim: Simulation, parts: Sequence[Any]) -> Any:
 def array_bytes(data: Any) -> int:
     """Bytes of all Warp arrays in a dataclass or a Warp struct and what they hold; what has one address counts once."""
     blocks: dict[int, int] = {}
-    _collect(data, blocks)
+    _collect(data, blocks, set())
     return sum(blocks.values())
 
 
-def _collect(data: Any, blocks: dict[int, int]) -> None:
-    """Bytes of arrays by their address."""
+def _collect(data: Any, blocks: dict[int, int], seen: set[int]) -> None:
+    """Bytes of arrays by their address; `seen` has what was looked into, since parts of a data may hold it."""
+    if id(data) in seen:
+        return
+    seen.add(id(data))
     if isinstance(data, wp.array):
         if data.capacity:
             blocks[data.ptr] = max(blocks.get(data.ptr, 0), data.capacity)
     elif dataclasses.is_dataclass(data):
         for value in vars(data).values():  # a physics may have added what is no field
-            _collect(value, blocks)
+            _collect(value, blocks, seen)
     elif (kind := getattr(data, "_cls", None)) is not None:
         for name in kind.vars:
-            _collect(getattr(data, name), blocks)
+            _collect(getattr(data, name), blocks, seen)
 
 
 def _stage_names(result: Result) -> list[str]:
