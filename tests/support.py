@@ -67,6 +67,16 @@ def assert_same(got: ss.State, want: ss.State, device: str, *, atol: float = 1e-
             np.testing.assert_allclose(a, b, atol=atol, rtol=1e-3, err_msg=name)
 
 
+def exact(sim: ss.Simulation) -> tuple[NDArray, NDArray]:
+    """Positions and velocities in double precision, of a physics with a convex step."""
+    return sim.d.convex.qpos.numpy().copy(), sim.d.convex.qvel.numpy().copy()
+
+
+def seconds_of(sim: ss.Simulation, steps: int) -> float:
+    """How long that many timesteps are, as single precision has them."""
+    return steps * float(np.float32(sim.mjm.opt.timestep))
+
+
 def momentum(mjm: mujoco.MjModel, qpos: ArrayLike, qvel: ArrayLike) -> tuple[NDArray, NDArray]:
     """Linear momentum, and angular momentum about the origin, of all bodies, in float64 by C MuJoCo."""
     mjd = mujoco.MjData(mjm)

@@ -31,16 +31,6 @@ SPRING = """<mujoco>
 FALL = "bouncing-ball:height=0.5"
 
 
-def exact(sim: ss.Simulation) -> tuple[NDArray, NDArray]:
-    """Positions and velocities in double precision."""
-    return sim.d.convex.qpos.numpy().copy(), sim.d.convex.qvel.numpy().copy()
-
-
-def seconds_of(sim: ss.Simulation, steps: int) -> float:
-    """How long that many timesteps are, as single precision has them."""
-    return steps * float(np.float32(sim.mjm.opt.timestep))
-
-
 # What the accuracy buys.
 
 
@@ -54,7 +44,7 @@ def loss(device: str, scheme: str, accuracy: float) -> NDArray:
     sim.qpos = start
     sim.step(20)
     assert sim.health().ok
-    qpos, qvel = exact(sim)
+    qpos, qvel = support.exact(sim)
     z, v = qpos[:, 2] - 0.05, qvel[:, 2]
     weight = 0.1 * 9.81
     return 1.0 - (weight * z + 0.05 * v**2 + 500.0 * np.minimum(z, 0.0) ** 2) / (weight * height)
@@ -83,8 +73,8 @@ def test_spring_converges_to_cosine(device: str, scheme: str, order: float) -> N
         sim = ss.Simulation(SPRING.format(stiffness=25.0), ss.Cenic(accuracy=accuracy, scheme=scheme), device=device)
         sim.qpos = [1.0]
         sim.step(10)
-        qpos, qvel = exact(sim)
-        t = seconds_of(sim, 10)
+        qpos, qvel = support.exact(sim)
+        t = support.seconds_of(sim, 10)
         error.append(math.hypot(qpos[0, 0] - math.cos(5.0 * t), qvel[0, 0] / 5.0 + math.sin(5.0 * t)))
     slope = np.polyfit(np.log10([1e-3, 1e-4, 1e-5, 1e-6]), np.log10(error), 1)[0]
     np.testing.assert_allclose(slope, order, atol=0.1, err_msg=str(error))
@@ -96,7 +86,7 @@ def test_contact_converges(device: str) -> None:
     def run(accuracy: float) -> NDArray:
         sim = ss.Simulation("sliding-cube", ss.Cenic(accuracy=accuracy), device=device, timestep=0.01)
         sim.step(20)
-        return exact(sim)[0][0]
+        return support.exact(sim)[0][0]
 
     truth = run(1e-7)
     accuracies = (1e-4, 1e-5, 1e-6)
@@ -121,7 +111,7 @@ def test_activations_converge(device: str, scheme: str) -> None:
     sim.step(3)
     share = 1.0 - math.exp(-0.3 / 0.2)
     np.testing.assert_allclose(sim.state.act[0, 0], 2.0 * share, rtol=0.005)
-    np.testing.assert_allclose(exact(sim)[1][0, 0], 3.0 / 2.0 * 2.0 * (0.3 - 0.2 * share), rtol=0.005)
+    np.testing.assert_allclose(support.exact(sim)[1][0, 0], 3.0 / 2.0 * 2.0 * (0.3 - 0.2 * share), rtol=0.005)
 
 
 def test_steps_go_as_the_root_of_the_accuracy(device: str) -> None:
@@ -209,12 +199,12 @@ def test_a_step_lands_on_the_timestep(device: str, accuracy: float, max_step: fl
         stats = sim.stats()
         ends, sizes = stats.trace[0]
         np.testing.assert_allclose(sim.state.time, n * 0.02, rtol=1e-6)
-        np.testing.assert_allclose(sizes.sum(), seconds_of(sim, n), rtol=1e-12)
+        np.testing.assert_allclose(sizes.sum(), support.seconds_of(sim, n), rtol=1e-12)
         np.testing.assert_allclose(ends, np.cumsum(sizes), rtol=1e-12)
-        np.testing.assert_allclose(ends[-1], seconds_of(sim, n), rtol=1e-12)
+        np.testing.assert_allclose(ends[-1], support.seconds_of(sim, n), rtol=1e-12)
         assert len(sizes) == stats.steps[0] and sizes.min() == stats.smallest_dt[0]
-        assert sizes.max() <= min(1.1 * max_step, seconds_of(sim, 1)) * (1.0 + 1e-12)
-    whole = np.arange(1, 11) * seconds_of(sim, 1)
+        assert sizes.max() <= min(1.1 * max_step, support.seconds_of(sim, 1)) * (1.0 + 1e-12)
+    whole = np.arange(1, 11) * support.seconds_of(sim, 1)
     assert np.abs(ends[:, None] - whole).min(axis=0).max() < 1e-9  # no step crosses a multiple of the timestep
 
 

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import stickslip as ss
 from stickslip.errors import Diverged
@@ -21,16 +20,6 @@ FREE = """<mujoco>
 FALL = "bouncing-ball:height=0.5"
 
 
-def exact(sim: ss.Simulation) -> tuple[NDArray, NDArray]:
-    """Positions and velocities in double precision."""
-    return sim.d.convex.qpos.numpy().copy(), sim.d.convex.qvel.numpy().copy()
-
-
-def seconds_of(sim: ss.Simulation, steps: int) -> float:
-    """How long that many timesteps are, as single precision has them."""
-    return steps * float(np.float32(sim.mjm.opt.timestep))
-
-
 # The size of steps.
 
 
@@ -43,7 +32,7 @@ def test_without_error_steps_grow_fivefold_up_to_the_longest(device: str) -> Non
     np.testing.assert_allclose(sizes[2:-2], 0.4)
     assert (sizes[1:] <= 5.0 * sizes[:-1] * (1.0 + 1e-12)).all() and sizes.max() <= 0.44
     assert sim.stats().rejections[0] == 0
-    np.testing.assert_allclose(exact(sim)[0][0, :3], [4.0, 8.0, 12.0], rtol=1e-12)
+    np.testing.assert_allclose(support.exact(sim)[0][0, :3], [4.0, 8.0, 12.0], rtol=1e-12)
 
 
 def test_rejections_are_counted(device: str) -> None:
@@ -74,7 +63,7 @@ def test_kept_factors_change_nothing(device: str, scene: str) -> None:
     runs = [ss.Simulation(scene, ss.Cenic(reuse=r, accuracy=1e-4), device=device, timestep=0.01) for r in (True, False)]
     for sim in runs:
         sim.step(20)
-    np.testing.assert_allclose(exact(runs[0])[0], exact(runs[1])[0], atol=1e-5)
+    np.testing.assert_allclose(support.exact(runs[0])[0], support.exact(runs[1])[0], atol=1e-5)
     kept, fresh = (sim.stats() for sim in runs)
     assert kept.factorizations[0] < fresh.factorizations[0] and kept.factorizations[0] < kept.iterations[0]
 
@@ -85,9 +74,9 @@ def test_a_box_stays_on_a_slope(device: str, scheme: str, accuracy: float) -> No
     physics = ss.Cenic(accuracy=accuracy, scheme=scheme)
     sim = ss.Simulation("box-on-slope:angle=0.25,mu=0.3", physics, device=device, timestep=0.01)
     sim.step(20)
-    before = exact(sim)[0][0, :3]
+    before = support.exact(sim)[0][0, :3]
     sim.step(30)
-    assert np.linalg.norm(exact(sim)[0][0, :3] - before) < 1e-4
+    assert np.linalg.norm(support.exact(sim)[0][0, :3] - before) < 1e-4
 
 
 @pytest.mark.parametrize("nworld", [1, 3])
@@ -160,7 +149,7 @@ def test_a_checked_step_that_fails_is_taken_back(device: str) -> None:
     sim, other = (ss.Simulation("sliding-cube", ss.Cenic(), nworld=2, device=device, timestep=0.01) for _ in range(2))
     for one in (sim, other):
         one.step(3)
-    before, digits = sim.state, exact(sim)
+    before, digits = sim.state, support.exact(sim)
     push = np.zeros((2, 6))
     push[1, 0] = 1e38
     sim.qfrc_applied = push
@@ -168,7 +157,7 @@ def test_a_checked_step_that_fails_is_taken_back(device: str) -> None:
         sim.step(2, check=True)
     assert sim.health().ok
     support.assert_same(sim.state, before, device)
-    for a, b in zip(exact(sim), digits, strict=True):
+    for a, b in zip(support.exact(sim), digits, strict=True):
         np.testing.assert_array_equal(a, b)
     sim.qfrc_applied = np.zeros((2, 6))
     sim.step(3, check=True)
@@ -200,7 +189,7 @@ def test_stepping_twice_is_stepping_once_as_far(device: str, scene: str) -> None
     twice.qpos = twice.qpos.numpy()
     twice.qvel = twice.qvel.numpy()
     twice.step(10)
-    for a, b in zip(exact(once), exact(twice), strict=True):
+    for a, b in zip(support.exact(once), support.exact(twice), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -208,11 +197,11 @@ def test_a_state_written_between_steps_is_taken(device: str) -> None:
     """Positions and velocities that users assign are where the next step starts; what they leave keeps its digits."""
     sim = ss.Simulation(FREE, ss.Cenic(), nworld=2, device=device, timestep=0.1)
     sim.step(3)
-    digits = exact(sim)[0]
+    digits = support.exact(sim)[0]
     qpos, qvel = sim.qpos.numpy().copy(), sim.qvel.numpy().copy()
     qpos[1, 0], qvel[1, 0] = 7.0, -5.0
     sim.qpos, sim.qvel = qpos, qvel
     sim.step()
-    got, dt = exact(sim)[0], seconds_of(sim, 1)
+    got, dt = support.exact(sim)[0], support.seconds_of(sim, 1)
     np.testing.assert_allclose(got[:, 0], [digits[0, 0] + dt, 7.0 - 5.0 * dt], rtol=1e-14)
     np.testing.assert_allclose(got[:, 1], digits[:, 1] + 2.0 * dt, rtol=1e-14)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 import stickslip as ss
 from stickslip.errors import InputError
+from tests import support
 
 wp.set_module_options({"enable_backward": False})
 
@@ -71,11 +72,6 @@ def magnetic(
 PID = ss.External(dofs=[0], force=pid, derivative=integral, start=[0.0])
 
 
-def exact(sim: ss.Simulation) -> tuple[NDArray, NDArray]:
-    """Positions and velocities in double precision."""
-    return sim.d.convex.qpos.numpy().copy(), sim.d.convex.qvel.numpy().copy()
-
-
 def state_of(sim: ss.Simulation) -> NDArray:
     """The state of the external system of every world."""
     return sim.d.convex.system.z.numpy().copy()
@@ -95,7 +91,7 @@ def errors(physics: ss.Physics, device: str, seconds: float, **options: float) -
     sim.qpos = [0.1]
     sim.step(round(seconds / sim.mjm.opt.timestep))
     want = closed_loop(seconds, float(np.float32(0.1)))
-    return np.abs([exact(sim)[0][0, 0] - want[0], state_of(sim)[0, 0] - want[2]])
+    return np.abs([support.exact(sim)[0][0, 0] - want[0], state_of(sim)[0, 0] - want[2]])
 
 
 @pytest.mark.parametrize("scheme", ["doubling", "trapezoid"])
@@ -121,10 +117,10 @@ def test_effort_is_never_exceeded(device: str, physics: type[ss.Icf] | type[ss.C
     sim = ss.Simulation(ONE, physics(external=limited), device=device, timestep=1e-3)
     sim.qpos = [0.1]
     sim.step(20)
-    np.testing.assert_allclose(exact(sim)[1][0, 0], (3.0 - 5.0 / MASS) * 0.02, rtol=1e-6)
+    np.testing.assert_allclose(support.exact(sim)[1][0, 0], (3.0 - 5.0 / MASS) * 0.02, rtol=1e-6)
     sim.qpos, sim.qvel = [-0.1], [0.0]
     sim.step(20)
-    np.testing.assert_allclose(exact(sim)[1][0, 0], (3.0 + 5.0 / MASS) * 0.02, rtol=1e-6)
+    np.testing.assert_allclose(support.exact(sim)[1][0, 0], (3.0 + 5.0 / MASS) * 0.02, rtol=1e-6)
 
 
 def test_stiff_system_takes_no_more_steps(device: str) -> None:
@@ -141,7 +137,7 @@ def test_stiff_system_takes_no_more_steps(device: str) -> None:
         assert state_of(sim)[0, 0] == gain
         steps.append(int(sim.stats().steps[0]))
         offset = 3.0 * MASS / gain
-        np.testing.assert_allclose(exact(sim)[0][0, 0], (1.0 + offset) * (1.0 - math.exp(-2.0)), rtol=0.03)
+        np.testing.assert_allclose(support.exact(sim)[0][0, 0], (1.0 + offset) * (1.0 - math.exp(-2.0)), rtol=0.03)
     assert max(steps) <= 1.1 * min(steps) + 1, steps
 
 
@@ -154,7 +150,7 @@ def test_a_system_without_state_is_a_spring(device: str, physics: type[ss.Icf] |
     for sim in (own, model):
         sim.qpos = [0.1]
         sim.step(50)
-    for a, b in zip(exact(own), exact(model), strict=True):
+    for a, b in zip(support.exact(own), support.exact(model), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)
 
 
@@ -168,7 +164,7 @@ def test_forces_across_dofs_are_felt(device: str, scheme: str) -> None:
         sim.qvel = [0, 0, 0, 0, 0, 0, 1, 0]
         sim.step(10)
         turn = 6.0 / MASS * 0.5
-        error.append(np.abs(exact(sim)[1][0, 6:] - [math.cos(turn), -math.sin(turn)]).max())
+        error.append(np.abs(support.exact(sim)[1][0, 6:] - [math.cos(turn), -math.sin(turn)]).max())
     assert error[1] < 0.02 and error[1] < 0.2 * error[0], error
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import stickslip as ss
 from stickslip.physics.convex.model import RIGIDITY
+from tests import support
 
 GRAVITY = 9.81
 BOTH = [ss.Icf(), ss.Cenic(accuracy=1e-4)]
@@ -50,11 +51,6 @@ def name_of(physics: ss.Physics) -> str:
     return physics.name
 
 
-def exact(sim: ss.Simulation) -> tuple[NDArray, NDArray]:
-    """Positions and velocities in double precision."""
-    return sim.d.convex.qpos.numpy().copy(), sim.d.convex.qvel.numpy().copy()
-
-
 def block(mu: float, *, timestep: float, joints: str = FREE, user: str = "1e5 20 0", height: float = 0.02) -> str:
     """The model of a block; `user` is stiffness, dissipation and static friction of both it and the floor."""
     return BLOCK.format(mu=mu, timestep=timestep, joints=joints, user=user, height=height)
@@ -69,14 +65,14 @@ def test_a_block_sticks_below_its_angle_and_slips_above(physics: ss.Physics, dev
     angle = 0.25
     sim = ss.Simulation(f"box-on-slope:angle={angle},mu=0.26", physics, device=device, timestep=0.01)
     sim.step(20)
-    before = exact(sim)[0][0, :3]
+    before = support.exact(sim)[0][0, :3]
     sim.step(100)
-    assert np.linalg.norm(exact(sim)[0][0, :3] - before) < 1e-4
+    assert np.linalg.norm(support.exact(sim)[0][0, :3] - before) < 1e-4
     sim = ss.Simulation(f"box-on-slope:angle={angle},mu=0.25", physics, device=device, timestep=0.01)
     sim.step(20)
-    before = exact(sim)[1][0, :3]
+    before = support.exact(sim)[1][0, :3]
     sim.step(100)
-    gained = np.linalg.norm(exact(sim)[1][0, :3] - before)
+    gained = np.linalg.norm(support.exact(sim)[1][0, :3] - before)
     np.testing.assert_allclose(gained, GRAVITY * (math.sin(angle) - 0.25 * math.cos(angle)), rtol=0.02)
 
 
@@ -108,7 +104,7 @@ def test_a_sticking_block_creeps_by_the_law(
     sim = ss.Simulation(mjm, physics(stiction=stiction), device=device)
     sim.step(150)
     slip = creep(math.tan(angle), mu, max(static, mu))
-    np.testing.assert_allclose(exact(sim)[1][0, 0], slip * stiction, rtol=0.01)
+    np.testing.assert_allclose(support.exact(sim)[1][0, 0], slip * stiction, rtol=0.01)
 
 
 @pytest.mark.parametrize("mu", [0.2, 0.6])
@@ -118,16 +114,16 @@ def test_a_sliding_block_brakes_by_mu_g(physics: ss.Physics, mu: float, device: 
     sim = ss.Simulation(block(mu, timestep=0.01), physics, device=device)
     sim.qvel = [1.2, 0.9, 0, 0, 0, 0]
     sim.step(5)
-    first = exact(sim)[1][0, :2]
+    first = support.exact(sim)[1][0, :2]
     sim.step(15)
-    second = exact(sim)[1][0, :2]
+    second = support.exact(sim)[1][0, :2]
     np.testing.assert_allclose(np.linalg.norm(first - second), mu * GRAVITY * 0.15, rtol=2e-3)
     np.testing.assert_allclose(second[0] / second[1], 4.0 / 3.0, rtol=1e-3)
     sim.step(70)
-    stopped, speed = exact(sim)
+    stopped, speed = support.exact(sim)
     assert np.abs(speed[0, :2]).max() < 1e-6
     sim.step(50)
-    np.testing.assert_allclose(exact(sim)[0][0, :2], stopped[0, :2], atol=1e-6)
+    np.testing.assert_allclose(support.exact(sim)[0][0, :2], stopped[0, :2], atol=1e-6)
 
 
 @pytest.mark.parametrize("physics", BOTH, ids=name_of)
@@ -138,8 +134,8 @@ def test_a_fast_block_does_not_glide(physics: ss.Physics, device: str) -> None:
         sim = ss.Simulation(block(0.5, timestep=0.01), physics, device=device)
         sim.qvel = [speed, 0, 0, 0, 0, 0]
         sim.step(60)
-        height.append(exact(sim)[0][0, 2])
-    assert exact(sim)[1][0, 0] > 1.0
+        height.append(support.exact(sim)[0][0, 2])
+    assert support.exact(sim)[1][0, 0] > 1.0
     depth = GRAVITY / (4.0 * 0.5e5)
     np.testing.assert_allclose(0.02 - height[0], depth, rtol=0.01)
     np.testing.assert_allclose(height[1], height[0], atol=0.02 * depth)
@@ -154,7 +150,7 @@ def ride(device: str, amplitude: float, physics: ss.Physics, seconds: float) -> 
     rows = []
     for _ in range(round(seconds / 0.005)):
         sim.step()
-        qpos, qvel = exact(sim)
+        qpos, qvel = support.exact(sim)
         rows.append([qpos[0, 0], qvel[0, 0], qpos[0, 1], qvel[0, 1]])
     return np.array(rows)
 
@@ -197,7 +193,7 @@ def test_friction_of_an_impact_takes_a_second_pass(device: str, joints: str, rto
         sim = ss.Simulation(xml, ss.Icf(passes=passes), device=device)
         sim.qvel = [3.0, -1.0] if joints == SLIDES else [3.0, 0, -1.0, 0, 0, 0]
         sim.step()
-        vx, vz = exact(sim)[1][0, [0, 1] if joints == SLIDES else [0, 2]]
+        vx, vz = support.exact(sim)[1][0, [0, 1] if joints == SLIDES else [0, 2]]
         normal = vz + 1.0 + GRAVITY * dt
         assert normal > 0.3  # it does land
         lost[passes] = (3.0 - vx) / normal
@@ -214,9 +210,9 @@ def test_a_limit_gives_with_the_square_of_the_step(device: str) -> None:
         sim = ss.Simulation(LIMITED, ss.Icf(), device=device, timestep=dt)
         sim.qfrc_applied = [30.0]
         sim.step(200)
-        beyond = exact(sim)[0][0, 0]
+        beyond = support.exact(sim)[0][0, 0]
         np.testing.assert_allclose(beyond, 30.0 * (RIGIDITY * dt) ** 2 / (4.0 * math.pi**2 * 2.0), rtol=1e-3)
-        assert abs(exact(sim)[1][0, 0]) < 1e-6
+        assert abs(support.exact(sim)[1][0, 0]) < 1e-6
 
 
 @pytest.mark.parametrize("accuracy", [1e-2, 1e-4])
@@ -227,9 +223,9 @@ def test_a_limit_holds_under_error_control(device: str, accuracy: float) -> None
     deepest = 0.0
     for _ in range(50):
         sim.step()
-        deepest = max(deepest, exact(sim)[0][0, 0])
+        deepest = max(deepest, support.exact(sim)[0][0, 0])
     assert 0.0 < deepest < accuracy
-    np.testing.assert_allclose(exact(sim)[0][0, 0], 0.0, atol=1e-5)
+    np.testing.assert_allclose(support.exact(sim)[0][0, 0], 0.0, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -247,12 +243,12 @@ def test_an_actuator_pushes_no_harder_than_its_bound(physics: ss.Physics, bounds
         sim = ss.Simulation(SERVO.format(**bounds), physics, device=device)
         sim.ctrl = [target]
         sim.step(20)
-        np.testing.assert_allclose(exact(sim)[1][0, 0], most / 2.0 * 0.2, rtol=1e-6)
+        np.testing.assert_allclose(support.exact(sim)[1][0, 0], most / 2.0 * 0.2, rtol=1e-6)
         np.testing.assert_allclose(sim.d.qfrc_actuator.numpy()[0, 0], most, rtol=1e-6)
     sim = ss.Simulation(SERVO.format(**bounds), physics, device=device)
     sim.ctrl = [0.1]
     sim.step(200)
-    np.testing.assert_allclose(exact(sim)[0][0, 0], 0.1, atol=2e-4)
+    np.testing.assert_allclose(support.exact(sim)[0][0, 0], 0.1, atol=2e-4)
 
 
 # Stability.

@@ -11,23 +11,21 @@ import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.errors import InputError
-from stickslip.physics.base import CountingPhysics, Health, Stage, Stats
+from stickslip.physics.base import Health, Stage, Stats
 from stickslip.physics.cenic import integrator
 from stickslip.physics.cenic.control import Bounds
 from stickslip.physics.cenic.data import own_data, room_of
 from stickslip.physics.cenic.integrator import Scheme
 from stickslip.physics.convex import model
-from stickslip.physics.convex.data import factor_overflow, limit_notes
 from stickslip.physics.convex.external import External
-from stickslip.physics.convex.settings import check_external, check_material, check_number, dofs_of
-from stickslip.physics.rowfree.model import warn_unused
-from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
-from stickslip.state import State
+from stickslip.physics.convex.physics import ConvexPhysics
+from stickslip.physics.convex.settings import check_count, check_number
+from stickslip.physics.warp import Data
 
 
 @final
 @dataclasses.dataclass(frozen=True)
-class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
+class Cenic(ConvexPhysics):
     """Convex steps whose size follows from the accuracy asked for; every world takes its own.
 
     A step of the simulation lands exactly on the next multiple of the timestep, by as many steps as that takes.
@@ -74,12 +72,8 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
             raise InputError(f"min_step is {self.min_step}: it must be below max_step, {self.max_step}")
         if self.scheme not in ("doubling", "trapezoid"):
             raise InputError(f"scheme is {self.scheme!r}: use 'doubling' or 'trapezoid'")
-        check_external(self.external)
-        check_material(self.stiffness, self.dissipation, self.stiction, self.ahead)
-        for name, low in (("iterations", 1), ("passes", 1), ("trace", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                raise InputError(f"{name} is {value!r}: it must be a whole number, at least {low}")
+        self.check_shared()
+        check_count("trace", self.trace, 0)
         if not isinstance(self.reuse, bool):
             raise InputError(f"reuse is {self.reuse!r}: it must be True or False")
         if self.weights is not None:
@@ -90,23 +84,9 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
                 if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0.0 <= weight < float("inf"):
                     raise InputError(f"weights[{i}] is {weight!r}: it must be a number, at least 0")
 
-    def check(self, mjm: mujoco.MjModel) -> None:
-        self.put_model(mjm)
-
     def put_model(self, mjm: mujoco.MjModel) -> model.Model:
         self._weights(mjm)
-        with naming_unsupported(self.name, model.unsupported_features(mjm)):
-            m = model.put_model(
-                mjm,
-                ahead=self.ahead,
-                stiction=self.stiction,
-                stiffness=self.stiffness,
-                dissipation=self.dissipation,
-                external=dofs_of(self.external, mjm),
-            )
-        warn_unused(mjm, "cenic sticks without them", 3)
-        m.opt.warn_overflow = False  # health() says it, once and with the number to raise
-        return m
+        return super().put_model(mjm)
 
     def _weights(self, mjm: mujoco.MjModel) -> NDArray[np.float64]:
         """The weight of each position in the error."""
@@ -134,18 +114,6 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
 
     def stages(self, m: model.Model, d: Data) -> list[Stage]:
         return [("step", lambda: self.advance(m, d))]
-
-    def arrays(self, m: model.Model, d: Data) -> Mapping[str, wp.array]:
-        return {**super().arrays(m, d), **room_of(d).carried()}
-
-    def set_state(self, m: model.Model, d: Data, state: State) -> Data:
-        super().set_state(m, d, state)
-        room_of(d).forget(wp.ones(d.nworld, dtype=bool))
-        return d
-
-    def _reset(self, d: Data, mask: wp.array) -> Data:
-        room_of(d).forget(mask)
-        return super()._reset(d, mask)
 
     def set_model(self, m: model.Model, d: Data, fields: Mapping[str, Any]) -> model.Model:
         room_of(d).graphs.clear()
@@ -182,10 +150,4 @@ class Cenic(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
             "ask for less accuracy, softer contact, or check the state"
             for w in broken[:8]
         )
-        room = room_of(d)
-        return dataclasses.replace(
-            health,
-            failures=(*health.failures, *told),
-            overflow=(*health.overflow, *factor_overflow(room)),
-            notes=(*health.notes, *limit_notes(room)),
-        )
+        return dataclasses.replace(health, failures=(*health.failures, *told))

@@ -38,7 +38,6 @@ class Tree:
         ntree: trees with dofs
         width: most dofs that a contact can move
         ndim: most rows of a contact
-        dof_treeid: (nv,)
         tree_dofadr, tree_dofnum: (ntree,)
         chain_adr, chain_num: the dofs that move a body           (nbody,)
         chain_dof: from the root to the body
@@ -53,7 +52,6 @@ class Tree:
     ntree: int
     width: int
     ndim: int
-    dof_treeid: wp.array[int]
     tree_dofadr: wp.array[int]
     tree_dofnum: wp.array[int]
     chain_adr: wp.array[int]

@@ -148,7 +148,7 @@ def _tree(mjm: mujoco.MjModel, m: mjw.Model, chains: list[list[int]], plan: Plan
     tree = Tree()
     tree.nv, tree.ntree = mjm.nv, mjm.ntree
     tree.ndim, tree.width = contact_size(mjm, chains)
-    tree.dof_treeid, tree.tree_dofadr, tree.tree_dofnum = m.dof_treeid, m.tree_dofadr, m.tree_dofnum
+    tree.tree_dofadr, tree.tree_dofnum = m.tree_dofadr, m.tree_dofnum
     tree.chain_num = _ints([len(chain) for chain in chains])
     tree.chain_adr = _ints(np.cumsum([0, *(len(chain) for chain in chains)])[:-1])
     tree.chain_dof = _ints([dof for chain in chains for dof in chain])

@@ -1,7 +1,6 @@
 """The physics `Icf`: one convex step of fixed size."""
 
 import dataclasses
-from collections.abc import Mapping
 from typing import ClassVar, final
 
 import mujoco
@@ -9,14 +8,11 @@ import mujoco_warp as mjw
 import numpy as np
 import warp as wp
 
-from stickslip.errors import InputError
 from stickslip.physics import mjwarp_private as private
-from stickslip.physics.base import CountingPhysics, Health, Stage, Stats
+from stickslip.physics.base import Stage, Stats
 from stickslip.physics.convex import model
 from stickslip.physics.convex.broadphase import collide
 from stickslip.physics.convex.data import (
-    factor_overflow,
-    limit_notes,
     make_room,
     own_data,
     room_of,
@@ -27,14 +23,13 @@ from stickslip.physics.convex.external import External, advance, linearize
 from stickslip.physics.convex.forces import sum_forces
 from stickslip.physics.convex.motion import move
 from stickslip.physics.convex.newton import Options
+from stickslip.physics.convex.physics import ConvexPhysics
 from stickslip.physics.convex.potential import real
 from stickslip.physics.convex.report import tell
-from stickslip.physics.convex.settings import check_external, check_material, check_number, dofs_of
+from stickslip.physics.convex.settings import check_number
 from stickslip.physics.convex.step import make_rows, prepare, solve
-from stickslip.physics.rowfree.model import warn_unused
 from stickslip.physics.stages import compose
-from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
-from stickslip.state import State
+from stickslip.physics.warp import Data
 
 wp.set_module_options({"enable_backward": False})
 
@@ -63,7 +58,7 @@ def _advance_time(
 
 @final
 @dataclasses.dataclass(frozen=True)
-class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
+class Icf(ConvexPhysics):
     """Compliant contact with friction as one convex problem a step, solved by Newton's method; stable for any timestep.
 
     Attributes:
@@ -88,30 +83,8 @@ class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
     external: External | None = None
 
     def __post_init__(self) -> None:
-        check_material(self.stiffness, self.dissipation, self.stiction, self.ahead)
+        self.check_shared()
         check_number("tolerance", self.tolerance, 0.0, 1.0)
-        check_external(self.external)
-        for name in ("iterations", "passes"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} is {value!r}: it must be a whole number, at least 1")
-
-    def check(self, mjm: mujoco.MjModel) -> None:
-        self.put_model(mjm)
-
-    def put_model(self, mjm: mujoco.MjModel) -> model.Model:
-        with naming_unsupported(self.name, model.unsupported_features(mjm)):
-            m = model.put_model(
-                mjm,
-                ahead=self.ahead,
-                stiction=self.stiction,
-                stiffness=self.stiffness,
-                dissipation=self.dissipation,
-                external=dofs_of(self.external, mjm),
-            )
-        warn_unused(mjm, "icf sticks without them", 3)
-        m.opt.warn_overflow = False  # health() says it, once and with the number to raise
-        return m
 
     def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
         d = model.make_data(mjm, nworld, nconmax, njmax)
@@ -160,23 +133,6 @@ class Icf(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]):
             integration=integration,
             collide=lambda: collide(m, d, m.convex.groups),
         )
-
-    def arrays(self, m: model.Model, d: Data) -> Mapping[str, wp.array]:
-        return {**super().arrays(m, d), **room_of(d).carried()}
-
-    def set_state(self, m: model.Model, d: Data, state: State) -> Data:
-        super().set_state(m, d, state)
-        room_of(d).forget(wp.ones(d.nworld, dtype=bool))
-        return d
-
-    def _reset(self, d: Data, mask: wp.array) -> Data:
-        room_of(d).forget(mask)
-        return super()._reset(d, mask)
-
-    def health(self, m: model.Model, d: Data) -> Health:
-        health, room = super().health(m, d), room_of(d)
-        overflow, notes = (*health.overflow, *factor_overflow(room)), (*health.notes, *limit_notes(room))
-        return dataclasses.replace(health, overflow=overflow, notes=notes)
 
     def stats(self, m: model.Model, d: Data) -> Stats:
         solver = room_of(d).solver
