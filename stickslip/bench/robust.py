@@ -47,10 +47,6 @@ LARGE = 50
 BLOWS_UP = "velocities beyond the bound: it blows up"
 
 
-NOT_YET = ("cylinder", "gripper", "conveyor", "stiff-arm", "soft-clutter", "hard-clutter")
-"""Scenes that are left out: the stored result is from before they were there. To be measured with them, and emptied."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Settings:
     models: tuple[str, ...] = setting(
@@ -94,7 +90,7 @@ def every_model() -> tuple[str, ...]:
 
     Models with plugins are left out: MuJoCo Warp leaves it to its user to write what those do.
     """
-    found = [name for name in scenes.names() if name not in NOT_YET]
+    found = scenes.names()
     for path in sorted(data_folder().rglob("*.xml")):
         name = path.relative_to(data_folder()).as_posix()
         with contextlib.suppress(SceneError):  # a part of another model, or one whose meshes are not there

@@ -65,6 +65,17 @@ def test_the_trapezoid_rule_is_of_second_order_in_energy(device: str) -> None:
     assert error[2] < 0.03 * loss(device, "doubling", 1e-5).mean()
 
 
+def test_errors_of_many_short_steps_do_not_add_up(device: str) -> None:
+    """A box that is pushed hardly harder than friction holds it, 1500 steps of 2 ms: way = (F / m - mu g) t^2 / 2."""
+    sim = ss.Simulation("pushed-box", ss.Cenic(), device=device, timestep=0.002)
+    push = np.zeros((1, 2, 6))
+    push[0, 1, 0] = 17.0
+    sim.xfrc_applied = push
+    sim.step(1500)
+    way = 0.5 * (17.0 / 4.0 - 0.4 * 9.81) * support.seconds_of(sim, 1500) ** 2
+    np.testing.assert_allclose(support.exact(sim)[0][0, :2], [way, 0.0], atol=1e-3)
+
+
 @pytest.mark.parametrize("scheme, order", [("doubling", 0.5), ("trapezoid", 1.0)])
 def test_spring_converges_to_cosine(device: str, scheme: str, order: float) -> None:
     """The error of a mass on a spring after 1 s, cos(w t), goes as accuracy to that power."""

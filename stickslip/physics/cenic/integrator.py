@@ -38,7 +38,8 @@ Scheme = Literal["doubling", "trapezoid"]
 
 TOLERANCE = 1e-3
 """Of a solve, relative to the accuracy: kappa of (34)."""
-LEAST_TOLERANCE = 1e-9
+SPAN = 0.1
+"""Length of a step that the tolerance is for [s]; shorter ones have less."""
 ATTEMPTS = 100_000
 """Most attempts of a step of the simulation; a world that needs more is given up."""
 
@@ -64,7 +65,7 @@ class Settings:
     def options(self, scale: float, weight: float = 1.0) -> Options:
         options = Options()
         options.scale, options.weight = scale, weight
-        options.tolerance = max(TOLERANCE * self.bounds.accuracy, LEAST_TOLERANCE)
+        options.tolerance, options.span = TOLERANCE * self.bounds.accuracy, SPAN
         options.iterations, options.reuse = self.iterations, self.reuse
         options.passes = self.passes if weight == 1.0 else 1
         return options

@@ -19,6 +19,8 @@ BLUR = wp.constant(wp.float64(100.0))
 """How much less sharp friction is, and the solve less exact, in all passes but the last."""
 ROUNDING = wp.constant(wp.float64(1.0e-14))
 """Change of velocity, relative to the speed, that is no change any more."""
+LEAST_TOLERANCE = wp.constant(wp.float64(1.0e-10))
+"""Of a solve, relative to the speed, however short the step: rounding allows no less in every model."""
 SLOWEST = wp.constant(wp.float64(0.01))
 """Speed below which the tolerance gets no smaller, m/s or rad/s."""
 
@@ -29,7 +31,9 @@ class Options:
 
     Attributes:
         scale: size of the step, as a share of dt
-        tolerance: of the gradient over mass and of the change of velocity, relative to the speed
+        tolerance: of the gradient over mass, relative to the speed
+        span: length of a step that the tolerance is for, s: shorter ones have less, so that what many of them add up to
+            is the same; 0 for one tolerance whatever the step
         iterations: most of Newton's method
         reuse: whether factors are kept from solve to solve
         weight: share of the contacts' impulses: 1/2 in the trapezoid rule
@@ -39,6 +43,7 @@ class Options:
 
     scale: wp.float64
     tolerance: wp.float64
+    span: wp.float64
     iterations: int
     reuse: bool
     weight: wp.float64
@@ -211,6 +216,9 @@ def solve_step(
             v_out[worldid, i] = wp.float64(wp.nan)
         return
     weight = options.weight
+    tolerance = options.tolerance
+    if dt < options.span:
+        tolerance = wp.max(tolerance * dt / options.span, LEAST_TOLERANCE)
     # all passes but the last go by friction that is less sharp, and need not be exact
     blur = wp.where(options.passes > 1, BLUR, real(1.0))
 
@@ -256,7 +264,7 @@ def solve_step(
         error = lane_max(error, nlane)
         speed = lane_max(speed, nlane)
         broken = lane_max(broken, nlane)
-        limit = blur * options.tolerance * speed
+        limit = blur * tolerance * speed
         if broken > real(0.0):
             running = False
         elif error <= limit or stalled:

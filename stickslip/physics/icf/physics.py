@@ -97,7 +97,8 @@ class Icf(ConvexPhysics):
     def stages(self, m: model.Model, d: Data) -> list[Stage]:
         room = room_of(d)
         options = Options()
-        options.scale, options.weight, options.tolerance = 1.0, 1.0, self.tolerance
+        options.scale, options.weight = 1.0, 1.0
+        options.tolerance, options.span = self.tolerance, 0.0
         options.iterations, options.reuse, options.passes = self.iterations, False, self.passes
 
         def contact() -> None:
