@@ -10,9 +10,9 @@ a few steps. `times_c`, the largest velocity over that in C, tells what the boun
 Some models break in C too: their actuators or springs are too stiff for a step of 2 ms. They are run and shown, but do
 not count, since the contact has no part in it. In C a model is called broken when MuJoCo calls it so: beyond 1e10.
 
-A model that a physics does not support is listed with the reason and counts as neither. Buffers get room for four times
-the contacts and twice the rows that C had at most; what they drop all the same is noted. A model with more than 50
-degrees of freedom takes fewer steps, in proportion: a pile of 125 bodies would take an hour on a CPU.
+A model that a physics does not support is listed with the reason and counts as neither. Buffers get room for eight
+times the contacts and twice the rows that C had at most; what they drop all the same is noted. A model with more than
+50 degrees of freedom takes fewer steps, in proportion: a pile of 125 bodies would take an hour on a CPU.
 """
 
 import contextlib
@@ -176,7 +176,7 @@ class Robust(Experiment[Settings]):
             return Outcome({})  # filled by `relate`
         mjm = load(case, settings.timestep)
         reference = in_c(case, settings, trial.seed)
-        room = {"nconmax": 4 * reference.ncon + 64, "njmax": 2 * reference.nefc + 256}
+        room = {"nconmax": 8 * reference.ncon + 64, "njmax": 2 * reference.nefc + 256}
         sim = trial.simulation(mjm, physics, **room)
         control, steps = commands(mjm, settings, trial.seed), steps_of(mjm, settings)
         speed, done, finite = 0.0, 0, True

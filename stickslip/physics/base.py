@@ -91,9 +91,9 @@ class Stats:
     Attributes:
         steps: steps that were taken
         rejections: steps that were tried and not taken
-        iterations: of Newton's method
-        factorizations: of its Hessian
-        searches: evaluations along its directions
+        iterations: of Newton's method; where parts of a world are solved by themselves, each counts by its dofs
+        factorizations: of its Hessian, likewise
+        searches: evaluations along its directions, likewise
         smallest_dt: shortest step, s
         dt: step that comes next, s
         trace: for each world when its last steps ended and how long they were, s; empty where that is not recorded

@@ -14,6 +14,7 @@ from stickslip.scenes.scene import Parameter, Scene
 def _content(mu: float, mass: float, radius: float, gap: float, force: float) -> str:
     top = 2.0 * radius + gap
     pane = 0.1 * radius
+    most = 10.0 * max(abs(force), 1.0)
     middle = (7.0 * radius, 0.0, radius)
     return (
         look.statistic(middle, 12.0 * radius)
@@ -34,7 +35,7 @@ def _content(mu: float, mass: float, radius: float, gap: float, force: float) ->
         friction="{mu:.9g} 0.005 0.0001"/>
     </body>
   </worldbody>
-  <actuator><motor name="force" joint="x" ctrlrange="-1000 1000"/></actuator>
+  <actuator><motor name="force" joint="x" ctrlrange="{-most:.9g} {most:.9g}"/></actuator>
   <keyframe><key name="home" ctrl="{force:.9g}"/></keyframe>
 """
     )

@@ -10,12 +10,9 @@ import pytest
 import warp as wp
 
 import stickslip as ss
-from stickslip.physics.convex.layout import Inertia, Law, Tree
+from stickslip.physics.convex.layout import Law
 from stickslip.physics.convex.newton import Options
-from stickslip.physics.convex.order import order_trees
 from stickslip.physics.convex.plan import Source
-from stickslip.physics.convex.potential import real
-from stickslip.physics.convex.skyline import factorize, substitute
 from stickslip.physics.convex.step import solve
 from stickslip.physics.icf.physics import Icf
 from tests.reference import comfree, convex, models, worlds
@@ -282,7 +279,7 @@ def test_newton_ends(device, case):
     solver = sim.d.convex.solver
     assert not solver.unfinished.numpy().any(), f"iterations {solver.iterations.numpy()}"
     assert np.isfinite(sim.d.convex.v.numpy()).all()
-    iterations, factors, searches = (getattr(solver, n).numpy() for n in ("iterations", "factorizations", "searches"))
+    iterations, factors, searches = sim.d.convex.counted().values()
     assert (factors == iterations).all() and (searches >= iterations).all()
 
 
@@ -300,7 +297,7 @@ def test_too_few_iterations_are_counted(device):
     sim = simulation("hand", device, (0.1,), Icf(iterations=2, passes=1))
     run_to_solution(sim)
     solver = sim.d.convex.solver
-    assert (solver.unfinished.numpy() == 1).all() and (solver.iterations.numpy() == 2).all()
+    assert (solver.unfinished.numpy() == 1).all() and (sim.stats().iterations == 2).all()
 
 
 def resolve(sim: ss.Simulation, **changed) -> np.ndarray:
@@ -321,7 +318,8 @@ def test_hessian_and_gradient_are_the_references(device, case):
     sim = at_steps(case, device).sim
     room = sim.d.convex
     v = resolve(sim, iterations=1)
-    solver = {name: getattr(room.solver, name).numpy() for name in ("factor", "at", "first", "adr", "g")}
+    solver = {name: getattr(room.solver, name).numpy() for name in ("factor", "g")}
+    solver |= {name: getattr(room.problem.inertia, name).numpy() for name in ("at", "first", "adr")}
     for w, p in enumerate(problems_of(sim)):
         L = np.zeros((sim.mjm.nv, sim.mjm.nv))
         for i in range(sim.mjm.nv):
@@ -660,167 +658,6 @@ def test_forces_are_those_of_mujoco(device, feature):
     run_to_solution(sim)
     np.testing.assert_allclose(sim.d.qacc.numpy()[0], mjd.qacc, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(sim.d.qfrc_actuator.numpy()[0], mjd.qfrc_actuator, rtol=1e-3, atol=1e-3)
-
-
-# parts
-
-
-@wp.kernel
-def _factor_and_solve(
-    factor: wp.array2d[real],
-    first: wp.array2d[int],
-    adr: wp.array2d[int],
-    last: wp.array2d[int],
-    n: int,
-    least: real,
-    nlane: int,
-    x: wp.array2d[real],
-):
-    worldid, lane = wp.tid()
-    factorize(factor, first, adr, last, n, least, worldid, lane, nlane)
-    substitute(factor, first, adr, last, x, n, worldid, lane, nlane)
-
-
-def skyline(random: np.random.Generator, sizes: list[int], nworld: int) -> tuple[np.ndarray, np.ndarray]:
-    """First columns of the rows of random matrices, which trees of the sizes given make up, and the matrices."""
-    starts, n = np.cumsum([0, *sizes])[:-1], sum(sizes)
-    first, matrices = np.zeros((nworld, n), dtype=np.int32), np.zeros((nworld, n, n))
-    for w in range(nworld):
-        for k, (start, size) in enumerate(zip(starts, sizes, strict=True)):
-            first[w, start : start + size] = starts[random.integers(k + 1)] if random.random() < 0.7 else start
-        L = np.tril(random.normal(size=(n, n))) / np.sqrt(n)
-        L[np.arange(n)[None] < first[w][:, None]] = 0.0
-        L[np.arange(n), np.arange(n)] = 1.0 + random.random(n)
-        L *= 10.0 ** random.uniform(-2, 2, (n, 1))  # masses of different size
-        matrices[w] = L @ L.T
-    return first, matrices
-
-
-def last_rows(first: np.ndarray) -> np.ndarray:
-    """The last row that has each column."""
-    n = first.shape[1]
-    return np.array([[max(i for i in range(j, n) if f[i] <= j) for j in range(n)] for f in first], dtype=np.int32)
-
-
-def packed(first: np.ndarray, matrices: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of the lower triangles, from the first column on, and where they start; what is left is not a number."""
-    nworld, n = first.shape
-    factor, adr = np.full((nworld, room), np.nan), np.zeros((nworld, n), dtype=np.int32)
-    for w in range(nworld):
-        size = 0
-        for i in range(n):
-            adr[w, i] = size - first[w, i]
-            factor[w, size : size + i - first[w, i] + 1] = matrices[w, i, first[w, i] : i + 1]
-            size += i - first[w, i] + 1
-    return factor, adr
-
-
-def factor_and_solve(device: str, first: np.ndarray, matrices: np.ndarray, b: np.ndarray, room: int, least: float):
-    """Run it with every number of lanes that there is; yields the factor, where its rows are, and the solution."""
-    nworld, n = first.shape
-    for nlane in (32, 64, 128) if wp.get_device(device).is_cuda else (1,):
-        values, adr = packed(first, matrices, room)
-        factor, x = wp.array(values, dtype=real), wp.array(b, dtype=real)
-        where = [wp.array(a, dtype=int) for a in (first, adr, last_rows(first))]
-        inputs = [factor, *where, n, least, nlane, x]
-        wp.launch(_factor_and_solve, dim=(nworld, nlane), inputs=inputs, block_dim=max(nlane, 32))
-        yield factor.numpy(), adr, x.numpy()
-
-
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        [1],
-        [2],
-        [1, 1, 1],
-        [3, 3],
-        [6, 6],
-        [1] * 31,
-        [2, 2, 2],
-        [4, 4, 4, 4, 6],
-        [6] * 10,
-        [33],
-        [1, 7, 3, 6, 2] * 4,
-        [6] * 20,
-    ],
-)
-def test_skyline_factor_and_substitution(device, sizes):
-    """L, with the reciprocals of its diagonal, and the solution are those of numpy.linalg; worlds differ in layout."""
-    nworld, n = 5, sum(sizes)
-    first, matrices = skyline(np.random.default_rng(n), sizes, nworld)
-    b = np.random.default_rng(0).normal(size=(nworld, n))
-    for factor, adr, x in factor_and_solve(device, first, matrices, b, n * (n + 1) // 2 + 5, 1e-30):
-        for w in range(nworld):
-            L = np.linalg.cholesky(matrices[w])
-            scale = 1.0 / np.sqrt(np.diag(matrices[w]))
-            condition = np.linalg.cond(scale[:, None] * matrices[w] * scale)
-            for i in range(n):
-                row = factor[w, adr[w, i] + first[w, i] : adr[w, i] + i + 1].copy()
-                row[-1] = 1.0 / row[-1]
-                np.testing.assert_allclose(row, L[i, first[w, i] : i + 1], atol=1e-14 * condition / scale[i])
-            wanted = np.linalg.solve(matrices[w], b[w]) / scale
-            np.testing.assert_allclose(x[w] / scale, wanted, atol=1e-13 * condition * np.abs(wanted).max())
-        assert np.isnan(factor[:, -5:]).all()  # nothing is written beyond the rows
-
-
-def test_pivots_have_a_floor(device):
-    """A matrix that is not positive definite gives finite numbers."""
-    matrix = np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
-    first = np.zeros((1, 3), dtype=np.int32)
-    for factor, _, x in factor_and_solve(device, first, matrix[None], np.ones((1, 3)), 6, 1e-4):
-        np.testing.assert_allclose(factor[0, [0, 2, 5]], [1.0, 100.0, 100.0])
-        assert np.isfinite(x).all()
-
-
-@pytest.mark.parametrize("links", [0.0, 0.05, 0.2, 1.0])
-def test_order_of_trees_leaves_room_for_the_hessian(device, links):
-    """Places are a permutation that keeps each tree together and in order; rows hold all pairs of trees that are near,
-    do not overlap, and are no longer in all than those of the given order for a chain of bodies."""
-    random = np.random.default_rng(int(100 * links))
-    nworld, ntree = 4, 12
-    dofnum = random.integers(1, 8, ntree)
-    dofadr = np.cumsum([0, *dofnum])[:-1]
-    nv = int(dofnum.sum())
-    near = np.zeros((nworld, ntree, ntree), dtype=np.uint8)
-    for w in range(nworld):
-        pairs = np.triu(random.random((ntree, ntree)) < links, 1)
-        near[w] = pairs | pairs.T | np.eye(ntree, dtype=bool)
-    chain = random.permutation(ntree)  # the last world is a chain of bodies, in an order of its own
-    near[-1] = np.eye(ntree)
-    near[-1, chain[:-1], chain[1:]] = near[-1, chain[1:], chain[:-1]] = 1
-
-    inertia = order(dofadr, dofnum, near)
-    treeid = np.repeat(np.arange(ntree), dofnum)
-    for w in range(nworld):
-        at, first, adr = (getattr(inertia, name).numpy()[w] for name in ("at", "first", "adr"))
-        assert sorted(at) == list(range(nv))
-        for adr_of, num in zip(dofadr, dofnum, strict=True):
-            assert (np.diff(at[adr_of : adr_of + num]) == 1).all()
-        filled = np.zeros((nv, nv), dtype=bool)
-        filled[np.ix_(at, at)] = near[w][np.ix_(treeid, treeid)] != 0
-        lower = [np.flatnonzero(filled[i, : i + 1])[0] for i in range(nv)]
-        np.testing.assert_array_equal(first, lower)
-        np.testing.assert_array_equal(inertia.last.numpy()[w], last_rows(first[None])[0])
-        spans = [range(adr[i] + first[i], adr[i] + i + 1) for i in range(nv)]
-        used = [k for span in spans for k in span]
-        assert sorted(used) == list(range(inertia.size.numpy()[w]))
-    widest = np.arange(nv) - inertia.first.numpy()[-1]
-    assert widest.max() < 2 * dofnum.max()  # a chain has its neighbours next to it, however it is numbered
-
-
-def order(dofadr: np.ndarray, dofnum: np.ndarray, near: np.ndarray) -> Inertia:
-    """Let the device order trees."""
-    nworld, ntree = near.shape[:2]
-    nv = int(dofnum.sum())
-    tree, inertia = Tree(), Inertia()
-    tree.nv, tree.ntree = nv, ntree
-    tree.tree_dofadr, tree.tree_dofnum = (wp.array(a.astype(np.int32), dtype=int) for a in (dofadr, dofnum))
-    inertia.near = wp.array(near, dtype=wp.uint8)
-    for names, shape in (("order mark", (nworld, ntree)), ("at first adr last", (nworld, nv)), ("size", (nworld,))):
-        for name in names.split():
-            setattr(inertia, name, wp.zeros(shape, dtype=int))
-    wp.launch(order_trees, dim=nworld, inputs=[tree, inertia])
-    return inertia
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,15 @@ LIMITED = """<mujoco>
 </mujoco>"""
 """A slide at its upper limit, where numbers are small and their digits many."""
 
+TIED = """<mujoco>
+  <option gravity="0 0 0"/>
+  <worldbody><body>
+    <joint name="slide" type="slide" axis="1 0 0"/><geom size="0.1" mass="2"/>
+  </body></worldbody>
+  <equality><joint joint1="slide"/></equality>
+</mujoco>"""
+"""A slide that an equality holds at 0."""
+
 SERVO = """<mujoco>
   <option gravity="0 0 0" timestep="0.01"/>
   <worldbody>
@@ -213,6 +222,24 @@ def test_a_limit_gives_with_the_square_of_the_step(device: str) -> None:
         beyond = support.exact(sim)[0][0, 0]
         np.testing.assert_allclose(beyond, 30.0 * (RIGIDITY * dt) ** 2 / (4.0 * math.pi**2 * 2.0), rtol=1e-3)
         assert abs(support.exact(sim)[1][0, 0]) < 1e-6
+
+
+@pytest.mark.parametrize("xml", [LIMITED, TIED], ids=["limit", "equality"])
+@pytest.mark.parametrize("physics", BOTH, ids=name_of)
+def test_what_starts_far_off_takes_its_time(physics: ss.Physics, xml: str, device: str) -> None:
+    """A joint that starts 0.5 m off comes back within a fiftieth of a second, not within a step."""
+    for dt in (0.0005, 0.01):
+        sim = ss.Simulation(xml, physics, device=device, timestep=dt)
+        sim.qpos = [0.5]
+        fastest = 0.0
+        for _ in range(round(0.4 / dt)):
+            sim.step()
+            fastest = max(fastest, abs(support.exact(sim)[1][0, 0]))
+        assert 0.5 < fastest * 0.02 / 0.5 < 1.02
+        assert support.exact(sim)[0][0, 0] < 1e-3
+        assert sim.health().ok
+    if xml == TIED:
+        np.testing.assert_allclose(support.exact(sim)[0], 0.0, atol=1e-3)
 
 
 @pytest.mark.parametrize("accuracy", [1e-2, 1e-4])

@@ -430,7 +430,12 @@ def rows_of(mjm: mujoco.MjModel, rows: Any, dt: float, world: int, stiction: flo
         if law[r] in (Law.RIGID, Law.LIMIT):
             k = 4.0 * np.pi**2 / (inverse_mass[r] * (RIGIDITY * dt) ** 2)  # a period of beta dt
             tau = RIGIDITY * dt / np.pi  # critical damping: tau k = 2 sqrt(k m)
-            bias[r], gain[r] = -dt * k * residual[r], dt * (dt + tau) * k
+            gain[r] = dt * (dt + tau) * k
+            speed = residual[r] / (dt + tau)
+            if law[r] == Law.RIGID or residual[r] < 0.0:  # what is to be got rid of, not what is left to a limit
+                fastest = max(1.0, abs(residual[r]) / 0.02)
+                speed = min(max(speed, -fastest), fastest)
+            bias[r] = -gain[r] * speed
             if law[r] == Law.LIMIT:
                 least[r] = 0.0
         elif law[r] == Law.LINEAR:

@@ -2,7 +2,6 @@
 
 import warp as wp
 
-from stickslip.physics.convex.layout import Solver
 from stickslip.physics.convex.potential import real
 
 wp.set_module_options({"enable_backward": False})
@@ -84,11 +83,9 @@ def start_clock(
     first: wp.float64,
     # Out:
     clock: Clock,
-    solver: Solver,
 ):
-    """A new target, one timestep away. Factors are not kept beyond, so that a state can be gone back to exactly."""
+    """A new target, one timestep away."""
     worldid = wp.tid()
-    solver.valid[worldid] = 0
     clock.left[worldid] = real(opt_timestep[worldid % opt_timestep.shape[0]])
     if clock.next[worldid] <= real(0.0):
         clock.next[worldid] = first
@@ -181,7 +178,6 @@ def judge_step(
     z_end: wp.array2d[real],
     # In and out:
     clock: Clock,
-    solver: Solver,
     qpos: wp.array2d[real],
     qvel: wp.array2d[real],
     act: wp.array2d[float],
@@ -243,8 +239,6 @@ def judge_step(
         wp.atomic_add(clock.count, 1, 1)
     else:
         clock.rejections[worldid] += 1
-        if not finite:
-            solver.valid[worldid] = 0  # its factor may be of numbers that are none
         shorter = wp.min(factor, LOW) * dt
         clock.next[worldid] = shorter
         if shorter < bounds.shortest:

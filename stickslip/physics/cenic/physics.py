@@ -41,7 +41,7 @@ class Cenic(ConvexPhysics):
         stiction: velocity below which contacts stick [m/s]; None: the model's, or 1e-6
         ahead: distance at which contacts are noticed before they touch, on top of the model's gap [m]
         iterations: most of Newton's method in a solve
-        reuse: whether factors are kept from solve to solve while they serve
+        reuse: whether the first half of a step begins with the factors of the whole one, while they serve
         passes: solves of a step, each with friction by the normal forces of the one before; the paper has 1
         trace: accepted steps of each world to remember for `stats`
         external: a system of your own that acts on the model
@@ -121,7 +121,7 @@ class Cenic(ConvexPhysics):
 
     def stats(self, m: model.Model, d: Data) -> Stats:
         room = room_of(d)
-        clock, solver = room.clock, room.solver
+        clock = room.clock
         count = clock.steps.numpy().copy()
         traces = []
         for world in range(d.nworld if self.trace else 0):
@@ -130,9 +130,7 @@ class Cenic(ConvexPhysics):
         return Stats(
             steps=count,
             rejections=clock.rejections.numpy().copy(),
-            iterations=solver.iterations.numpy().copy(),
-            factorizations=solver.factorizations.numpy().copy(),
-            searches=solver.searches.numpy().copy(),
+            **room.counted(),
             smallest_dt=clock.least.numpy().copy(),
             dt=clock.next.numpy().copy(),
             trace=tuple(traces),

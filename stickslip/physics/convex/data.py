@@ -4,7 +4,9 @@ import dataclasses
 
 import mujoco
 import mujoco_warp as mjw
+import numpy as np
 import warp as wp
+from numpy.typing import NDArray
 
 from stickslip.errors import InputError
 from stickslip.physics.convex.external import External, System, make_system, restart
@@ -25,10 +27,9 @@ def _forget(mask: wp.array[bool], solver: Solver, qpos: wp.array2d[real], qvel: 
             qpos[worldid, i] = wp.float64(wp.nan)
         for i in range(qvel.shape[1]):
             qvel[worldid, i] = wp.float64(wp.nan)
-        solver.valid[worldid] = 0
-        solver.iterations[worldid] = 0
-        solver.factorizations[worldid] = 0
-        solver.searches[worldid] = 0
+        solver.iterations[worldid] = wp.int64(0)
+        solver.factorizations[worldid] = wp.int64(0)
+        solver.searches[worldid] = wp.int64(0)
         solver.unfinished[worldid] = 0
 
 
@@ -39,7 +40,7 @@ class Room:
     Attributes:
         problem: of the geometry of the data itself
         solver: Newton's method
-        nlane: lanes of a world
+        nlane: lanes of an island
         dt: size of the step, s; 0 leaves a world alone           (nworld,)
         qpos, qvel: the state in double precision; `qpos` and `qvel` of the data show it    (nworld, nq), (nworld, nv)
         v: velocity at the end of the step                        (nworld, nv)
@@ -64,6 +65,12 @@ class Room:
         if self.system is not None:
             kept["z"] = self.system.z
         return {"exact_qpos": self.qpos, "exact_qvel": self.qvel, **kept}
+
+    def counted(self) -> dict[str, NDArray[np.integer]]:
+        """What the solver did since each world began, as if it had worked on all dofs of the world at once."""
+        dofs = max(self.qvel.shape[1], 1)
+        names = ("iterations", "factorizations", "searches")
+        return {name: -(-getattr(self.solver, name).numpy() // dofs) for name in names}
 
     def forget(self, mask: wp.array) -> None:
         """Worlds in the mask start anew."""

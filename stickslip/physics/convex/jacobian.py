@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from stickslip.physics.convex.layout import Inertia, Solver, Touch, Tree, vec6
+from stickslip.physics.convex.layout import Inertia, Share, Touch, Tree, vec6
 
 wp.set_module_options({"enable_backward": False})
 
@@ -67,19 +67,20 @@ def subtract_impulse(tree: Tree, touch: Touch, impulse: vec6, g: wp.array2d[wp.f
 
 
 _ASSEMBLE = """
-const int adr = touch.adr.data[worldid], num = touch.num.data[worldid];
-const int* const at = solver.at.data + (size_t)worldid * (solver.at.strides[0] / sizeof(int));
-const int* const rowadr = solver.adr.data + (size_t)worldid * (solver.adr.strides[0] / sizeof(int));
-double* const H = solver.factor.data + (size_t)worldid * (solver.factor.strides[0] / sizeof(double));
+const int worldid = share.worldid, num = share.contact_end - share.contact;
+const int* const slots = contact.data + share.contact;
+const int* const at = inertia.at.data + (size_t)worldid * (inertia.at.strides[0] / sizeof(int));
+const int* const rowadr = inertia.adr.data + (size_t)worldid * (inertia.adr.strides[0] / sizeof(int));
+double* const H = factor.data + (size_t)worldid * (factor.strides[0] / sizeof(double));
 const int width = tree.width;
 #if defined(__CUDA_ARCH__)
 #define ADD_ENTRY(target, value) atomicAdd(&(target), value)
-for (int k = lane; k < num * width; k += nlane) {
-    const int slot = adr + k / width, e0 = k % width, e1 = e0 + 1;
+for (int k = share.lane; k < num * width; k += share.nlane) {
+    const int slot = slots[k / width], e0 = k % width, e1 = e0 + 1;
 #else
 #define ADD_ENTRY(target, value) (target) += value
 for (int k = 0; k < num; ++k) {
-    const int slot = adr + k, e0 = 0, e1 = width;
+    const int slot = slots[k], e0 = 0, e1 = width;
 #endif
     const double normal = weight * touch.normal.data[slot], tangent = weight * touch.tangent.data[slot];
     if (normal == 0.0 && tangent == 0.0) continue;
@@ -139,27 +140,27 @@ for (int k = 0; k < num; ++k) {
 
 
 @wp.func_native(_ASSEMBLE)
-def add_contacts(tree: Tree, touch: Touch, solver: Solver, weight: wp.float64, worldid: int, lane: int, nlane: int):
-    """Hessian += weight J' G J of all contacts of a world. Along a chain places grow, since a tree keeps its order."""
+def add_contacts(
+    tree: Tree,
+    inertia: Inertia,
+    touch: Touch,
+    contact: wp.array[int],
+    weight: wp.float64,
+    share: Share,
+    factor: wp.array2d[wp.float64],
+):
+    """Hessian += weight J' G J of the contacts of an island. Along a chain places grow: a tree keeps its order."""
     ...
 
 
 @wp.func
 def multiply_inertia(
-    tree: Tree,
-    inertia: Inertia,
-    x: wp.array2d[wp.float64],
-    y: wp.array2d[wp.float64],
-    dt: wp.float64,
-    worldid: int,
-    lane: int,
-    nlane: int,
-):
-    """y = A x, A = M + dt (damping + dt spring)."""
-    for i in range(lane, tree.nv, nlane):
-        implicit = wp.float64(inertia.damping[worldid, i]) + dt * wp.float64(inertia.spring[worldid, i])
-        total = dt * implicit * x[worldid, i]
-        adr = tree.sym_adr[i]
-        for k in range(adr, adr + tree.sym_num[i]):
-            total += wp.float64(inertia.M[worldid, tree.sym_at[k]]) * x[worldid, tree.sym_col[k]]
-        y[worldid, i] = total
+    tree: Tree, inertia: Inertia, x: wp.array2d[wp.float64], dt: wp.float64, worldid: int, i: int
+) -> wp.float64:
+    """A row of A times x, A = M + dt (damping + dt spring)."""
+    implicit = wp.float64(inertia.damping[worldid, i]) + dt * wp.float64(inertia.spring[worldid, i])
+    total = dt * implicit * x[worldid, i]
+    adr = tree.sym_adr[i]
+    for k in range(adr, adr + tree.sym_num[i]):
+        total += wp.float64(inertia.M[worldid, tree.sym_at[k]]) * x[worldid, tree.sym_col[k]]
+    return total

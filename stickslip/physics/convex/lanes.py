@@ -1,4 +1,4 @@
-"""Lanes that solve one world together: a block of threads on CUDA, one on the CPU."""
+"""Lanes that solve one island together: a block of threads on CUDA, one on the CPU."""
 
 import warp as wp
 
@@ -6,7 +6,7 @@ wp.set_module_options({"enable_backward": False})
 
 LEAST_LANES = 32
 MOST_LANES = 128
-"""Fewest and most lanes of a world on CUDA; a world never shares a warp, since each takes its own number of steps."""
+"""Fewest and most lanes of an island on CUDA; none shares a warp, since each takes its own number of iterations."""
 
 
 @wp.func_native("""
@@ -16,7 +16,7 @@ else __syncwarp();
 #endif
 """)
 def sync(nlane: int):
-    """Wait for all lanes of the world; what they wrote can be read afterwards."""
+    """Wait for all lanes of the island; what they wrote can be read afterwards."""
     ...
 
 
@@ -58,15 +58,15 @@ def lane_max(x: wp.float64, nlane: int) -> wp.float64:
     ...
 
 
-def lanes(nworld: int, work: int, threads: int = 65536) -> int:
-    """Lanes of a world on CUDA: a power of two that fills the device, and no more than there is work for.
+def lanes(islands: int, work: int, threads: int = 65536) -> int:
+    """Lanes of an island on CUDA: a power of two that fills the device, and no more than there is work for.
 
     Args:
-        nworld: number of worlds
-        work: largest number of things in a world that are done side by side
+        islands: in all worlds, about
+        work: largest number of things in an island that are done side by side
         threads: that fill the device; from measurements on an H200
     """
     count = LEAST_LANES
-    while count < MOST_LANES and count < work and count * nworld < threads:
+    while count < MOST_LANES and count < work and count * islands < threads:
         count *= 2
     return count

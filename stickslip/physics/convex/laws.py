@@ -24,6 +24,10 @@ DRY = wp.constant(int(Law.DRY))
 
 PI = wp.constant(wp.float64(math.pi))
 UNBOUNDED = wp.constant(wp.float64(1.0e300))
+RETURN_TIME = wp.constant(wp.float64(0.02))
+"""Shortest time in which a near-rigid row that is far off closes, s."""
+RETURN_SPEED = wp.constant(wp.float64(1.0))
+"""Speed at which it may always close, m/s or rad/s."""
 
 
 @wp.func
@@ -52,42 +56,55 @@ def row_impulse(material: Material, rows: RowSet, worldid: int, r: int, s: real)
 
 
 @wp.func
-def set_laws(material: Material, rows: RowSet, dt: real, worldid: int, lane: int, nlane: int):
-    """The impulse of each row for a step of dt: bias - gain s between bounds; of dry friction the loss is the bias."""
-    for r in range(lane, rows.n, nlane):
-        law = rows.law[worldid, r]
-        bias = real(0.0)
-        gain = real(0.0)
-        least = -UNBOUNDED
-        most = UNBOUNDED
-        if law == RIGID or law == LIMIT:  # noqa: SIM109 - Warp knows no `in`
-            # (18) with k = 4 pi^2 m / (beta dt)^2 and tau = beta dt / pi: gain = dt (dt + tau) k
-            beta = material.rigidity
-            tau = beta * dt / PI
-            gain = real(4.0) * PI * PI / (beta * beta) * (real(1.0) + beta / PI)
-            gain = gain / rows.weight[worldid, r]
-            bias = -gain * rows.residual[worldid, r] / (dt + tau)
-            if law == LIMIT:
-                least = real(0.0)
-        elif law == LINEAR:
-            rate = rows.rate[worldid, r]
-            gain = rate + dt * rows.spring[worldid, r]
-            bias = rows.residual[worldid, r]
-            if gain > real(0.0):
-                bias += rate * rows.vel[worldid, r]
-            gain = dt * wp.max(gain, real(0.0))
-            bias = dt * bias
-            least = dt * rows.low[worldid, r]
-            most = dt * rows.high[worldid, r]
-        elif law == DRY:
-            bias = dt * rows.weight[worldid, r]
-        else:
+def closing_speed(residual: real, period: real, limit: bool) -> real:
+    """Speed at which a near-rigid row gives way, or gets rid of its residual: residual / period, as (18) has it.
+
+    Where that is fast and the residual is one to be rid of, it takes its time: what starts a metre off would otherwise
+    be shot back within a step, the faster, the shorter the step.
+    """
+    speed = residual / period
+    if limit and residual > real(0.0):
+        return speed
+    most = wp.max(RETURN_SPEED, wp.abs(residual) / RETURN_TIME)
+    return wp.clamp(speed, -most, most)
+
+
+@wp.func
+def set_law(material: Material, rows: RowSet, dt: real, worldid: int, r: int):
+    """The impulse of a row for a step of dt: bias - gain s between bounds; of dry friction the loss is the bias."""
+    law = rows.law[worldid, r]
+    bias = real(0.0)
+    gain = real(0.0)
+    least = -UNBOUNDED
+    most = UNBOUNDED
+    if law == RIGID or law == LIMIT:  # noqa: SIM109 - Warp knows no `in`
+        # (18) with k = 4 pi^2 m / (beta dt)^2 and tau = beta dt / pi: gain = dt (dt + tau) k
+        beta = material.rigidity
+        tau = beta * dt / PI
+        gain = real(4.0) * PI * PI / (beta * beta) * (real(1.0) + beta / PI)
+        gain = gain / rows.weight[worldid, r]
+        bias = -gain * closing_speed(rows.residual[worldid, r], dt + tau, law == LIMIT)
+        if law == LIMIT:
             least = real(0.0)
-            most = real(0.0)
-        rows.bias[worldid, r] = bias
-        rows.gain[worldid, r] = gain
-        rows.least[worldid, r] = least
-        rows.most[worldid, r] = most
+    elif law == LINEAR:
+        rate = rows.rate[worldid, r]
+        gain = rate + dt * rows.spring[worldid, r]
+        bias = rows.residual[worldid, r]
+        if gain > real(0.0):
+            bias += rate * rows.vel[worldid, r]
+        gain = dt * wp.max(gain, real(0.0))
+        bias = dt * bias
+        least = dt * rows.low[worldid, r]
+        most = dt * rows.high[worldid, r]
+    elif law == DRY:
+        bias = dt * rows.weight[worldid, r]
+    else:
+        least = real(0.0)
+        most = real(0.0)
+    rows.bias[worldid, r] = bias
+    rows.gain[worldid, r] = gain
+    rows.least[worldid, r] = least
+    rows.most[worldid, r] = most
 
 
 @wp.func

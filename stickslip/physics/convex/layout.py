@@ -144,6 +144,7 @@ class RowSet:
     Attributes:
         n: rows
         adr, num, col: entries and their dofs                                        (row,), (entry,)
+        tree: a tree that it acts on, -1: on none                                    (row,)
         val: the Jacobian                                                            (nworld, entry)
         law: a Law                                                                   (nworld, row)
         residual: what a near-rigid row is off by, or the force of a linear one now  (nworld, row)
@@ -160,6 +161,7 @@ class RowSet:
     adr: wp.array[int]
     num: wp.array[int]
     col: wp.array[int]
+    tree: wp.array[int]
     val: wp.array2d[wp.float64]
     law: wp.array2d[int]
     residual: wp.array2d[wp.float64]
@@ -208,16 +210,63 @@ class Inertia:
 
 
 @wp.struct
+class Islands:
+    """Trees that contacts and rows bring together, of one geometry: each island is solved by itself.
+
+    Attributes:
+        num: islands of a world                                                      (nworld,)
+        tree: island of each tree                                                    (nworld, ntree)
+        dof_adr: first place of each island, and the end                             (nworld, ntree + 1)
+        dof: dof at each place                                                       (nworld, nv)
+        contact_adr: where the contacts of each island begin in `contact`            (nworld, ntree + 1)
+        contact: slots, those of an island side by side                              (slot,)
+        row_adr, row: the same of rows                                               (nworld, ntree + 1), (nworld, row)
+    """
+
+    num: wp.array[int]
+    tree: wp.array2d[int]
+    dof_adr: wp.array2d[int]
+    dof: wp.array2d[int]
+    contact_adr: wp.array2d[int]
+    contact: wp.array[int]
+    row_adr: wp.array2d[int]
+    row: wp.array2d[int]
+
+
+@wp.struct
+class Share:
+    """An island, and the lane that works on it.
+
+    Attributes:
+        worldid: its world
+        dof, dof_end: its places in the Hessian
+        contact, contact_end: its contacts in `Islands.contact`
+        row, row_end: its rows in `Islands.row`
+        lane, nlane: which lane of how many
+    """
+
+    worldid: int
+    dof: int
+    dof_end: int
+    contact: int
+    contact_end: int
+    row: int
+    row_end: int
+    lane: int
+    nlane: int
+
+
+@wp.struct
 class Solver:
     """Room for Newton's method, and what it remembers; one for all geometries.
 
     Attributes:
         v, g, p, x, Av, Ap, r: iterate, gradient, direction, products with A, right side (nworld, nv)
         factor: Hessian, then its Cholesky factor                                        (nworld, room)
-        at, first, adr, last: places of dofs and rows of the factor, as of its geometry  (nworld, nv)
-        valid: whether the factor can be used                                            (nworld,)
+        valid: whether the factor of an island can be used                               (nworld, ntree)
         room: entries of the factor that there is room for
-        iterations, factorizations, searches, unfinished: counted                        (nworld,)
+        iterations, factorizations, searches: counted, each island's times its dofs      (nworld,)
+        unfinished: islands that stopped at the limit of iterations, counted             (nworld,)
         wanted: entries that a factor wanted beyond its room                              (nworld,)
     """
 
@@ -229,14 +278,10 @@ class Solver:
     Ap: wp.array2d[wp.float64]
     r: wp.array2d[wp.float64]
     factor: wp.array2d[wp.float64]
-    first: wp.array2d[int]
-    adr: wp.array2d[int]
-    last: wp.array2d[int]
-    at: wp.array2d[int]
-    valid: wp.array[int]
+    valid: wp.array2d[int]
     room: int
-    iterations: wp.array[int]
-    factorizations: wp.array[int]
-    searches: wp.array[int]
+    iterations: wp.array[wp.int64]
+    factorizations: wp.array[wp.int64]
+    searches: wp.array[wp.int64]
     unfinished: wp.array[int]
     wanted: wp.array[int]

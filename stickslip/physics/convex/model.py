@@ -15,7 +15,7 @@ from stickslip.errors import InputError
 from stickslip.physics.convex.broadphase import Groups, make_groups
 from stickslip.physics.convex.contacts import Pool, pool_of
 from stickslip.physics.convex.lanes import lanes
-from stickslip.physics.convex.layout import Inertia, Material, RowSet, Solver, Touch, Tree
+from stickslip.physics.convex.layout import Inertia, Islands, Material, RowSet, Solver, Touch, Tree
 from stickslip.physics.convex.plan import Plan, Source, make_plan
 from stickslip.physics.rowfree import model as rowfree
 
@@ -73,6 +73,7 @@ class Problem:
         inertia: mass and forces
         touch: contacts
         rows: all else
+        islands: what is solved by itself
         pool: MuJoCo Warp's contacts
         efc_row: row of each of MuJoCo Warp's equality rows      (nworld, njmax)
     """
@@ -81,6 +82,7 @@ class Problem:
     inertia: Inertia
     touch: Touch
     rows: RowSet
+    islands: Islands
     pool: Pool
     efc_row: wp.array
 
@@ -240,7 +242,7 @@ def make_problem(mjm: mujoco.MjModel, d: mjw.Data, external: Sequence[int] = ())
     chains = chains_of(mjm)
     plan = make_plan(mjm, chains, external)
     nworld, size = d.nworld, contact_size(mjm, chains)
-    inertia, touch, rows = Inertia(), Touch(), RowSet()
+    inertia, touch, rows, islands = Inertia(), Touch(), RowSet(), Islands()
     inertia.M = d.M
     trees = max(mjm.ntree, 1)
     shapes = {
@@ -256,18 +258,33 @@ def make_problem(mjm: mujoco.MjModel, d: mjw.Data, external: Sequence[int] = ())
     rows.num = _ints([len(columns) for columns in plan.columns])
     rows.adr = _ints(np.cumsum([0, *(len(columns) for columns in plan.columns)])[: rows.n])
     rows.col = _ints([dof for columns in plan.columns for dof in columns])
-    _fill(rows, RowSet, {"val": (nworld, rows.col.size)}, (nworld, rows.n), done=("n", "num", "adr", "col"))
+    rows.tree = _ints([mjm.dof_treeid[columns[0]] if columns else -1 for columns in plan.columns])
+    _fill(rows, RowSet, {"val": (nworld, rows.col.size)}, (nworld, rows.n), done=("n", "num", "adr", "col", "tree"))
+    shapes = {
+        "num": (nworld,),
+        "tree": (nworld, trees),
+        "dof_adr contact_adr row_adr": (nworld, trees + 1),
+        "dof": (nworld, mjm.nv),
+        "contact": (d.naconmax,),
+        "row": (nworld, rows.n),
+    }
+    _fill(islands, Islands, shapes)
     efc_row = wp.zeros((nworld, d.njmax if plan.eq_row else 0), dtype=int)
-    return Problem(d, inertia, touch, rows, pool_of(d), efc_row)
+    return Problem(d, inertia, touch, rows, islands, pool_of(d), efc_row)
 
 
 def make_solver(mjm: mujoco.MjModel, d: mjw.Data) -> tuple[Solver, int]:
-    """Room for Newton's method, and the lanes of a world."""
+    """Room for Newton's method, and the lanes of an island."""
     solver = Solver()
     solver.room = _room(mjm.nv, d.nworld)
-    shapes = {"v g p x Av Ap r at first adr last": (d.nworld, mjm.nv), "factor": (d.nworld, solver.room)}
+    shapes = {
+        "v g p x Av Ap r": (d.nworld, mjm.nv),
+        "factor": (d.nworld, solver.room),
+        "valid": (d.nworld, max(mjm.ntree, 1)),
+    }
     _fill(solver, Solver, shapes, (d.nworld,), done=("room",))
-    return solver, lanes(d.nworld, mjm.nv) if d.qpos.device.is_cuda else 1
+    islands = max(mjm.ntree // 3, 1)  # of a pile, about
+    return solver, lanes(d.nworld * islands, mjm.nv) if d.qpos.device.is_cuda else 1
 
 
 def contact_size(mjm: mujoco.MjModel, chains: list[list[int]]) -> tuple[int, int]:

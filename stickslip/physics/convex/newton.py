@@ -1,11 +1,11 @@
-"""Newton's method on the convex problem of a step, (30) to (35): one world a block, all iterations in one kernel."""
+"""Newton's method on the convex problem of a step, (30) to (35): one island a block, all iterations in one kernel."""
 
 import warp as wp
 
 from stickslip.physics.convex.jacobian import add_contacts, contact_velocity, multiply_inertia, subtract_impulse
 from stickslip.physics.convex.lanes import lane_max, sync
-from stickslip.physics.convex.laws import row_impulse, row_velocity, set_laws, tangential
-from stickslip.physics.convex.layout import Inertia, Material, RowSet, Solver, Touch, Tree, vec6
+from stickslip.physics.convex.laws import row_impulse, row_velocity, set_law, tangential
+from stickslip.physics.convex.layout import Inertia, Islands, Material, RowSet, Share, Solver, Touch, Tree, vec6
 from stickslip.physics.convex.potential import normal_impulse, real, slip
 from stickslip.physics.convex.search import line_search
 from stickslip.physics.convex.skyline import factorize, substitute
@@ -16,7 +16,13 @@ DESIRED = wp.constant(wp.float64(10.0))
 """Iterations that a factor may take before a fresh one pays: N of (35)."""
 LARGEST_RATE = wp.constant(wp.float64(0.9999))
 BLUR = wp.constant(wp.float64(100.0))
-"""How much less sharp friction is, and the solve less exact, in all passes but the last."""
+"""How much less sharp friction is, and the solve less exact, in all passes but the last, and where the last begins."""
+SHARPER = wp.constant(wp.float64(3.2))
+"""How much sharper friction gets from iteration to iteration of the last pass."""
+EASY = wp.constant(2)
+"""Iterations of a first pass after which friction becomes sharp at once."""
+STRAIGHT = wp.constant(wp.float64(0.9))
+"""Share of its step that an iteration took, above which friction becomes sharp at once."""
 ROUNDING = wp.constant(wp.float64(1.0e-14))
 """Change of velocity, relative to the speed, that is no change any more."""
 LEAST_TOLERANCE = wp.constant(wp.float64(1.0e-10))
@@ -35,7 +41,7 @@ class Options:
         span: length of a step that the tolerance is for, s: shorter ones have less, so that what many of them add up to
             is the same; 0 for one tolerance whatever the step
         iterations: most of Newton's method
-        reuse: whether factors are kept from solve to solve
+        reuse: whether to begin with the factors of the solve before, which must have been one of the same geometry
         weight: share of the contacts' impulses: 1/2 in the trapezoid rule
         passes: solves, each with the friction that the normal forces of the one before allow; the first goes by the
             forces at the start of the step
@@ -51,26 +57,41 @@ class Options:
 
 
 @wp.func
+def share_of(islands: Islands, worldid: int, island: int, lane: int, nlane: int) -> Share:
+    share = Share()
+    share.worldid = worldid
+    share.dof = islands.dof_adr[worldid, island]
+    share.dof_end = islands.dof_adr[worldid, island + 1]
+    share.contact = islands.contact_adr[worldid, island]
+    share.contact_end = islands.contact_adr[worldid, island + 1]
+    share.row = islands.row_adr[worldid, island]
+    share.row_end = islands.row_adr[worldid, island + 1]
+    share.lane = lane
+    share.nlane = nlane
+    return share
+
+
+@wp.func
 def make_gradient(
     tree: Tree,
     material: Material,
     touch: Touch,
     rows: RowSet,
+    islands: Islands,
     solver: Solver,
     dt: real,
     weight: real,
     blur: real,
-    worldid: int,
-    lane: int,
-    nlane: int,
+    share: Share,
 ):
     """g = A v - r - J' gamma; slopes of the contacts are kept for the Hessian."""
-    for i in range(lane, tree.nv, nlane):
+    worldid = share.worldid
+    for k in range(share.dof + share.lane, share.dof_end, share.nlane):
+        i = islands.dof[worldid, k]
         solver.g[worldid, i] = solver.Av[worldid, i] - solver.r[worldid, i]
-    sync(nlane)
-    adr = touch.adr[worldid]
-    for k in range(lane, touch.num[worldid], nlane):
-        slot = adr + k
+    sync(share.nlane)
+    for k in range(share.contact + share.lane, share.contact_end, share.nlane):
+        slot = islands.contact[k]
         v = touch.v[slot]
         normal, slope = normal_impulse(v[0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt)
         t = tangential(v)
@@ -84,12 +105,36 @@ def make_gradient(
             f = -tangent * wp.cw_mul(musq, t)
             push = weight * vec6(normal, f[0], f[1], f[2], f[3], f[4])
             subtract_impulse(tree, touch, push, solver.g, slot, worldid)
-    for r in range(lane, rows.n, nlane):
+    for k in range(share.row + share.lane, share.row_end, share.nlane):
+        r = islands.row[worldid, k]
         impulse, _slope = row_impulse(material, rows, worldid, r, rows.s[worldid, r])
         if impulse != real(0.0):
-            for k in range(rows.adr[r], rows.adr[r] + rows.num[r]):
-                wp.atomic_add(solver.g, worldid, rows.col[k], -impulse * rows.val[worldid, k])
-    sync(nlane)
+            for e in range(rows.adr[r], rows.adr[r] + rows.num[r]):
+                wp.atomic_add(solver.g, worldid, rows.col[e], -impulse * rows.val[worldid, e])
+    sync(share.nlane)
+
+
+@wp.func
+def foresee(
+    tree: Tree, touch: Touch, islands: Islands, solver: Solver, weight: real, blur: real, target: real, share: Share
+):
+    """Add to g what it changes by, to first order, when friction gets sharper.
+
+    Friction goes by slip over sharpness, so that a contact which sticks, and goes on with its force, slips less in
+    proportion: first order is exact there.
+    """
+    for k in range(share.contact + share.lane, share.contact_end, share.nlane):
+        slot = islands.contact[k]
+        tangent = touch.tangent[slot]
+        if tangent > real(0.0):
+            t = tangential(touch.v[slot])
+            musq = touch.musq[slot]
+            eps = touch.eps[slot]
+            s = slip(t, musq, blur * eps)
+            f = wp.cw_mul(musq, t) * (weight * tangent * blur * eps * (target - blur) * eps / (s * s))
+            push = vec6(real(0.0), f[0], f[1], f[2], f[3], f[4])
+            subtract_impulse(tree, touch, push, solver.g, slot, share.worldid)
+    sync(share.nlane)
 
 
 @wp.func
@@ -99,87 +144,122 @@ def make_factor(
     inertia: Inertia,
     touch: Touch,
     rows: RowSet,
+    islands: Islands,
     solver: Solver,
     dt: real,
     weight: real,
-    worldid: int,
-    lane: int,
-    nlane: int,
+    share: Share,
 ):
     """The Hessian A + J' G J at the iterate, in the order of its geometry, and its factor."""
-    for i in range(lane, tree.nv, nlane):
-        solver.at[worldid, i] = inertia.at[worldid, i]
-        solver.first[worldid, i] = inertia.first[worldid, i]
-        solver.adr[worldid, i] = inertia.adr[worldid, i]
-        solver.last[worldid, i] = inertia.last[worldid, i]
-    for i in range(lane, inertia.size[worldid], nlane):
+    worldid = share.worldid
+    begin = inertia.adr[worldid, share.dof] + inertia.first[worldid, share.dof]
+    end = inertia.adr[worldid, share.dof_end - 1] + share.dof_end
+    for i in range(begin + share.lane, end, share.nlane):
         solver.factor[worldid, i] = real(0.0)
-    sync(nlane)
-    for i in range(lane, tree.nv, nlane):
-        row = solver.at[worldid, i]
-        adr = solver.adr[worldid, row]
+    sync(share.nlane)
+    for row in range(share.dof + share.lane, share.dof_end, share.nlane):
+        i = islands.dof[worldid, row]
+        adr = inertia.adr[worldid, row]
         implicit = wp.float64(inertia.damping[worldid, i]) + dt * wp.float64(inertia.spring[worldid, i])
         solver.factor[worldid, adr + row] = dt * implicit
         for k in range(tree.sym_adr[i], tree.sym_adr[i] + tree.sym_num[i]):
-            col = solver.at[worldid, tree.sym_col[k]]
+            col = inertia.at[worldid, tree.sym_col[k]]
             if col <= row:
                 solver.factor[worldid, adr + col] += wp.float64(inertia.M[worldid, tree.sym_at[k]])
-    sync(nlane)
-    add_contacts(tree, touch, solver, weight, worldid, lane, nlane)
-    for r in range(lane, rows.n, nlane):
+    sync(share.nlane)
+    add_contacts(tree, inertia, touch, islands.contact, weight, share, solver.factor)
+    for n in range(share.row + share.lane, share.row_end, share.nlane):
+        r = islands.row[worldid, n]
         _impulse, slope = row_impulse(material, rows, worldid, r, rows.s[worldid, r])
         if slope > real(0.0):
-            end = rows.adr[r] + rows.num[r]
-            for k in range(rows.adr[r], end):
-                row = solver.at[worldid, rows.col[k]]
+            last = rows.adr[r] + rows.num[r]
+            for k in range(rows.adr[r], last):
+                row = inertia.at[worldid, rows.col[k]]
                 scaled = slope * rows.val[worldid, k]
-                for j in range(rows.adr[r], end):
-                    col = solver.at[worldid, rows.col[j]]
+                for j in range(rows.adr[r], last):
+                    col = inertia.at[worldid, rows.col[j]]
                     if col <= row:
                         wp.atomic_add(
-                            solver.factor, worldid, solver.adr[worldid, row] + col, scaled * rows.val[worldid, j]
+                            solver.factor, worldid, inertia.adr[worldid, row] + col, scaled * rows.val[worldid, j]
                         )
-    sync(nlane)
-    factorize(solver.factor, solver.first, solver.adr, solver.last, tree.nv, real(1.0e-30), worldid, lane, nlane)
-    sync(nlane)
+    sync(share.nlane)
+    factorize(
+        solver.factor,
+        inertia.first,
+        inertia.adr,
+        inertia.last,
+        share.dof,
+        share.dof_end,
+        real(1.0e-30),
+        worldid,
+        share.lane,
+        share.nlane,
+    )
+    sync(share.nlane)
 
 
 @wp.func
 def make_direction(
-    tree: Tree,
-    inertia: Inertia,
-    touch: Touch,
-    rows: RowSet,
-    solver: Solver,
-    dt: real,
-    worldid: int,
-    lane: int,
-    nlane: int,
+    tree: Tree, inertia: Inertia, touch: Touch, rows: RowSet, islands: Islands, solver: Solver, dt: real, share: Share
 ):
     """p = -H^-1 g, and what it does to contacts and rows."""
-    for i in range(lane, tree.nv, nlane):
-        solver.x[worldid, solver.at[worldid, i]] = -solver.g[worldid, i]
-    sync(nlane)
-    substitute(solver.factor, solver.first, solver.adr, solver.last, solver.x, tree.nv, worldid, lane, nlane)
-    sync(nlane)
-    for i in range(lane, tree.nv, nlane):
-        solver.p[worldid, i] = solver.x[worldid, solver.at[worldid, i]]
-    sync(nlane)
-    multiply_inertia(tree, inertia, solver.p, solver.Ap, dt, worldid, lane, nlane)
-    adr = touch.adr[worldid]
-    for k in range(lane, touch.num[worldid], nlane):
-        touch.dv[adr + k] = contact_velocity(tree, touch, solver.p, adr + k, worldid)
-    for r in range(lane, rows.n, nlane):
+    worldid = share.worldid
+    for k in range(share.dof + share.lane, share.dof_end, share.nlane):
+        solver.x[worldid, k] = -solver.g[worldid, islands.dof[worldid, k]]
+    sync(share.nlane)
+    substitute(
+        solver.factor,
+        inertia.first,
+        inertia.adr,
+        inertia.last,
+        solver.x,
+        share.dof,
+        share.dof_end,
+        worldid,
+        share.lane,
+        share.nlane,
+    )
+    sync(share.nlane)
+    for k in range(share.dof + share.lane, share.dof_end, share.nlane):
+        solver.p[worldid, islands.dof[worldid, k]] = solver.x[worldid, k]
+    sync(share.nlane)
+    for k in range(share.dof + share.lane, share.dof_end, share.nlane):
+        i = islands.dof[worldid, k]
+        solver.Ap[worldid, i] = multiply_inertia(tree, inertia, solver.p, dt, worldid, i)
+    for k in range(share.contact + share.lane, share.contact_end, share.nlane):
+        slot = islands.contact[k]
+        touch.dv[slot] = contact_velocity(tree, touch, solver.p, slot, worldid)
+    for k in range(share.row + share.lane, share.row_end, share.nlane):
+        r = islands.row[worldid, k]
         rows.ds[worldid, r] = row_velocity(rows, solver.p, worldid, r)
-    sync(nlane)
+    sync(share.nlane)
 
 
 @wp.func
-def update_friction(touch: Touch, dt: real, worldid: int, lane: int, nlane: int):
+def go_on(touch: Touch, rows: RowSet, islands: Islands, solver: Solver, alpha: real, share: Share) -> real:
+    """Take a step along the direction; the largest change of a velocity."""
+    worldid = share.worldid
+    change = real(0.0)
+    for k in range(share.dof + share.lane, share.dof_end, share.nlane):
+        i = islands.dof[worldid, k]
+        step = alpha * solver.p[worldid, i]
+        change = wp.max(change, wp.abs(step))
+        solver.v[worldid, i] += step
+        solver.Av[worldid, i] += alpha * solver.Ap[worldid, i]
+    for k in range(share.contact + share.lane, share.contact_end, share.nlane):
+        slot = islands.contact[k]
+        touch.v[slot] += alpha * touch.dv[slot]
+    for k in range(share.row + share.lane, share.row_end, share.nlane):
+        r = islands.row[worldid, k]
+        rows.s[worldid, r] += alpha * rows.ds[worldid, r]
+    return lane_max(change, share.nlane)
+
+
+@wp.func
+def update_friction(touch: Touch, islands: Islands, dt: real, share: Share):
     """Let friction go by the normal forces at the iterate."""
-    adr = touch.adr[worldid]
-    for k in range(lane, touch.num[worldid], nlane):
-        slot = adr + k
+    for k in range(share.contact + share.lane, share.contact_end, share.nlane):
+        slot = islands.contact[k]
         if touch.musq[slot][0] > real(0.0):
             normal, _slope = normal_impulse(
                 touch.v[slot][0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt
@@ -194,6 +274,7 @@ def solve_step(
     inertia: Inertia,
     touch: Touch,
     rows: RowSet,
+    islands: Islands,
     solver: Solver,
     options: Options,
     # In:
@@ -204,16 +285,17 @@ def solve_step(
     # Out:
     v_out: wp.array2d[real],
 ):
-    """v_out = argmin of (16) for each world with dt > 0."""
-    worldid, lane = wp.tid()
+    """v_out = argmin of (16) for each island of each world with dt > 0."""
+    worldid, island, lane = wp.tid()
     dt = dt_in[worldid] * options.scale
-    if not (dt > real(0.0)):
+    if not (dt > real(0.0)) or island >= islands.num[worldid]:
         return
+    share = share_of(islands, worldid, island, lane, nlane)
     if inertia.size[worldid] > solver.room:
-        if lane == 0:
+        if lane == 0 and island == 0:
             solver.wanted[worldid] = wp.max(solver.wanted[worldid], inertia.size[worldid])
-        for i in range(lane, tree.nv, nlane):
-            v_out[worldid, i] = wp.float64(wp.nan)
+        for k in range(share.dof + lane, share.dof_end, nlane):
+            v_out[worldid, islands.dof[worldid, k]] = wp.float64(wp.nan)
         return
     weight = options.weight
     tolerance = options.tolerance
@@ -223,25 +305,29 @@ def solve_step(
     blur = wp.where(options.passes > 1, BLUR, real(1.0))
 
     # r = M v + dt (force + damping v), with A holding the implicit part
-    for i in range(lane, tree.nv, nlane):
+    for n in range(share.dof + lane, share.dof_end, nlane):
+        i = islands.dof[worldid, n]
         total = dt * (inertia.force[worldid, i] + wp.float64(inertia.damping[worldid, i]) * v_start[worldid, i])
         for k in range(tree.sym_adr[i], tree.sym_adr[i] + tree.sym_num[i]):
             total += wp.float64(inertia.M[worldid, tree.sym_at[k]]) * v_start[worldid, tree.sym_col[k]]
         solver.r[worldid, i] = total
         solver.v[worldid, i] = v_guess[worldid, i]
-    set_laws(material, rows, dt, worldid, lane, nlane)
     sync(nlane)
-    multiply_inertia(tree, inertia, solver.v, solver.Av, dt, worldid, lane, nlane)
-    adr = touch.adr[worldid]
-    for k in range(lane, touch.num[worldid], nlane):
-        touch.v[adr + k] = touch.given[adr + k] + contact_velocity(tree, touch, solver.v, adr + k, worldid)
-        touch.lagged[adr + k] = touch.start[adr + k]
-    for r in range(lane, rows.n, nlane):
+    for k in range(share.dof + lane, share.dof_end, nlane):
+        i = islands.dof[worldid, k]
+        solver.Av[worldid, i] = multiply_inertia(tree, inertia, solver.v, dt, worldid, i)
+    for k in range(share.contact + lane, share.contact_end, nlane):
+        slot = islands.contact[k]
+        touch.v[slot] = touch.given[slot] + contact_velocity(tree, touch, solver.v, slot, worldid)
+        touch.lagged[slot] = touch.start[slot]
+    for k in range(share.row + lane, share.row_end, nlane):
+        r = islands.row[worldid, k]
+        set_law(material, rows, dt, worldid, r)
         rows.s[worldid, r] = row_velocity(rows, solver.v, worldid, r)
     sync(nlane)
-    make_gradient(tree, material, touch, rows, solver, dt, weight, blur, worldid, lane, nlane)
+    make_gradient(tree, material, touch, rows, islands, solver, dt, weight, blur, share)
 
-    valid = options.reuse and solver.valid[worldid] != 0
+    valid = options.reuse and solver.valid[worldid, island] != 0
     fresh = bool(False)
     iteration = int(0)
     factorizations = int(0)
@@ -250,12 +336,14 @@ def solve_step(
     running = bool(True)
     finished = bool(True)
     stalled = bool(False)
+    sharper = real(1.0)  # how much, in the next iteration; 1: friction stays as it is
     passes = int(1)
     while running:
         error = real(0.0)
         speed = SLOWEST
         broken = real(0.0)
-        for i in range(lane, tree.nv, nlane):
+        for k in range(share.dof + lane, share.dof_end, nlane):
+            i = islands.dof[worldid, k]
             scaled = wp.abs(solver.g[worldid, i]) / wp.float64(inertia.M[worldid, tree.diag_at[i]])
             if not wp.isfinite(scaled):
                 broken = real(1.0)
@@ -267,15 +355,17 @@ def solve_step(
         limit = blur * tolerance * speed
         if broken > real(0.0):
             running = False
-        elif error <= limit or stalled:
+            valid = False
+        elif (error <= limit or stalled) and sharper == real(1.0):
             if passes < options.passes:
-                update_friction(touch, dt, worldid, lane, nlane)
+                update_friction(touch, islands, dt, share)
                 passes += 1
-                blur = wp.where(passes < options.passes, BLUR, real(1.0))
+                if passes == options.passes:
+                    sharper = wp.where(iteration <= EASY, BLUR, SHARPER)
                 stalled = False
                 before = real(-1.0)
                 rate = real(-1.0)
-                make_gradient(tree, material, touch, rows, solver, dt, weight, blur, worldid, lane, nlane)
+                make_gradient(tree, material, touch, rows, islands, solver, dt, weight, blur, share)
             else:
                 running = False
         elif iteration >= options.iterations:
@@ -290,26 +380,23 @@ def solve_step(
             if fresh and iteration > 0:
                 valid = False
             if not valid:
-                make_factor(tree, material, inertia, touch, rows, solver, dt, weight, worldid, lane, nlane)
+                make_factor(tree, material, inertia, touch, rows, islands, solver, dt, weight, share)
                 factorizations += 1
                 valid = True
                 fresh = True
                 rate = real(-1.0)
-            make_direction(tree, inertia, touch, rows, solver, dt, worldid, lane, nlane)
-            alpha = line_search(tree, material, touch, rows, solver, dt, weight, blur, worldid, lane, nlane)
-            change = real(0.0)
-            for i in range(lane, tree.nv, nlane):
-                step = alpha * solver.p[worldid, i]
-                change = wp.max(change, wp.abs(step))
-                solver.v[worldid, i] += step
-                solver.Av[worldid, i] += alpha * solver.Ap[worldid, i]
-            for k in range(lane, touch.num[worldid], nlane):
-                touch.v[adr + k] += alpha * touch.dv[adr + k]
-            for r in range(lane, rows.n, nlane):
-                rows.s[worldid, r] += alpha * rows.ds[worldid, r]
-            change = lane_max(change, nlane)
+            if sharper > real(1.0):
+                target = wp.max(blur / sharper, real(1.0))
+                foresee(tree, touch, islands, solver, weight, blur, target, share)
+                blur = target
+                make_direction(tree, inertia, touch, rows, islands, solver, dt, share)
+                make_gradient(tree, material, touch, rows, islands, solver, dt, weight, blur, share)
+            else:
+                make_direction(tree, inertia, touch, rows, islands, solver, dt, share)
+            alpha = line_search(material, touch, rows, islands, solver, dt, weight, blur, share)
+            change = go_on(touch, rows, islands, solver, alpha, share)
             iteration += 1
-            make_gradient(tree, material, touch, rows, solver, dt, weight, blur, worldid, lane, nlane)
+            make_gradient(tree, material, touch, rows, islands, solver, dt, weight, blur, share)
             if before > real(0.0):
                 rate = wp.min(change / before, LARGEST_RATE)
             stalled = change <= ROUNDING * speed
@@ -317,15 +404,21 @@ def solve_step(
                 valid = False
                 stalled = False
             before = change
+            if sharper > real(1.0):
+                sharper = wp.where(alpha > STRAIGHT, BLUR, SHARPER)
+                if blur <= real(1.0):
+                    sharper = real(1.0)
 
-    for i in range(lane, tree.nv, nlane):
+    for k in range(share.dof + lane, share.dof_end, nlane):
+        i = islands.dof[worldid, k]
         v_out[worldid, i] = solver.v[worldid, i]
     if lane == 0:
-        solver.iterations[worldid] += iteration
-        solver.factorizations[worldid] += factorizations
-        solver.valid[worldid] = wp.where(valid, 1, 0)
+        solver.valid[worldid, island] = wp.where(valid, 1, 0)
+        dofs = share.dof_end - share.dof
+        wp.atomic_add(solver.iterations, worldid, wp.int64(dofs * iteration))
+        wp.atomic_add(solver.factorizations, worldid, wp.int64(dofs * factorizations))
         if not finished:
-            solver.unfinished[worldid] += 1
+            wp.atomic_add(solver.unfinished, worldid, 1)
 
 
 @wp.kernel
@@ -342,9 +435,9 @@ def look_at(
     worldid = wp.tid()
     dt = dt_in[worldid]
     if dt > real(0.0):
-        set_laws(material, rows, dt, worldid, 0, 1)
         adr = touch.adr[worldid]
         for k in range(touch.num[worldid]):
             touch.v[adr + k] = touch.given[adr + k] + contact_velocity(tree, touch, v_in, adr + k, worldid)
         for r in range(rows.n):
+            set_law(material, rows, dt, worldid, r)
             rows.s[worldid, r] = row_velocity(rows, v_in, worldid, r)

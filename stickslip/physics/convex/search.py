@@ -4,12 +4,12 @@ import warp as wp
 
 from stickslip.physics.convex.lanes import lane_sum
 from stickslip.physics.convex.laws import DRY, row_impulse, tangential
-from stickslip.physics.convex.layout import Material, RowSet, Solver, Touch, Tree
+from stickslip.physics.convex.layout import Islands, Material, RowSet, Share, Solver, Touch
 from stickslip.physics.convex.potential import clamped_cost, normal_cost, normal_impulse, real, slip
 
 wp.set_module_options({"enable_backward": False})
 
-SEARCH_TOLERANCE = wp.constant(wp.float64(1.0e-3))
+SEARCH_TOLERANCE = wp.constant(wp.float64(1.0e-2))
 """Slope at the end of a line search, as a share of that at its start."""
 NARROW = wp.constant(wp.float64(1.0e-6))
 """Width at which a line search stops, as a share of the step: friction that is nearly sharp has no slope in between."""
@@ -24,20 +24,19 @@ def along(
     material: Material,
     touch: Touch,
     rows: RowSet,
+    islands: Islands,
     alpha: real,
     dt: real,
     weight: real,
     blur: real,
-    worldid: int,
-    lane: int,
-    nlane: int,
+    share: Share,
 ):
     """First and second derivative along the direction, of contacts and rows only; of this lane's share."""
+    worldid = share.worldid
     slope = real(0.0)
     curvature = real(0.0)
-    adr = touch.adr[worldid]
-    for k in range(lane, touch.num[worldid], nlane):
-        slot = adr + k
+    for k in range(share.contact + share.lane, share.contact_end, share.nlane):
+        slot = islands.contact[k]
         v = touch.v[slot]
         dv = touch.dv[slot]
         normal, bend = normal_impulse(
@@ -55,7 +54,8 @@ def along(
             a = wp.dot(scaled, t) / s
             slope += lagged * a
             curvature += lagged / s * (wp.dot(scaled, dt5) - a * a)
-    for r in range(lane, rows.n, nlane):
+    for k in range(share.row + share.lane, share.row_end, share.nlane):
+        r = islands.row[worldid, k]
         ds = rows.ds[worldid, r]
         impulse, bend = row_impulse(material, rows, worldid, r, rows.s[worldid, r] + alpha * ds)
         slope -= impulse * ds
@@ -68,25 +68,25 @@ def cost(
     material: Material,
     touch: Touch,
     rows: RowSet,
+    islands: Islands,
     alpha: real,
     dt: real,
     weight: real,
     blur: real,
-    worldid: int,
-    lane: int,
-    nlane: int,
+    share: Share,
 ) -> real:
     """The potentials of contacts and rows along the direction; of this lane's share."""
+    worldid = share.worldid
     total = real(0.0)
-    adr = touch.adr[worldid]
-    for k in range(lane, touch.num[worldid], nlane):
-        slot = adr + k
+    for k in range(share.contact + share.lane, share.contact_end, share.nlane):
+        slot = islands.contact[k]
         v = touch.v[slot] + alpha * touch.dv[slot]
         total += weight * normal_cost(v[0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt)
         lagged = weight * dt * touch.lagged[slot]
         if lagged > real(0.0):
             total += lagged * slip(tangential(v), touch.musq[slot], blur * touch.eps[slot])
-    for r in range(lane, rows.n, nlane):
+    for k in range(share.row + share.lane, share.row_end, share.nlane):
+        r = islands.row[worldid, k]
         s = rows.s[worldid, r] + alpha * rows.ds[worldid, r]
         if rows.law[worldid, r] == DRY:
             total += rows.bias[worldid, r] * wp.sqrt(s * s + material.joint_stiction * material.joint_stiction)
@@ -110,23 +110,24 @@ def cubic_guess(f0: real, f1: real, g0: real, g1: real) -> real:
 
 @wp.func
 def line_search(
-    tree: Tree,
     material: Material,
     touch: Touch,
     rows: RowSet,
+    islands: Islands,
     solver: Solver,
     dt: real,
     weight: real,
     blur: real,
-    worldid: int,
-    lane: int,
-    nlane: int,
+    share: Share,
 ) -> real:
     """The step along p where the slope vanishes, to a share of that at the start."""
+    worldid = share.worldid
+    nlane = share.nlane
     slope0 = real(0.0)
     linear = real(0.0)
     quadratic = real(0.0)
-    for i in range(lane, tree.nv, nlane):
+    for k in range(share.dof + share.lane, share.dof_end, share.nlane):
+        i = islands.dof[worldid, k]
         p = solver.p[worldid, i]
         slope0 += solver.g[worldid, i] * p
         linear += (solver.Av[worldid, i] - solver.r[worldid, i]) * p
@@ -139,7 +140,7 @@ def line_search(
     low = real(0.0)
     high = real(1.0)
     alpha = real(1.0)
-    slope, curvature = along(material, touch, rows, alpha, dt, weight, blur, worldid, lane, nlane)
+    slope, curvature = along(material, touch, rows, islands, alpha, dt, weight, blur, share)
     slope = lane_sum(slope, nlane) + linear + quadratic
     curvature = lane_sum(curvature, nlane) + quadratic
     count = int(1)
@@ -149,17 +150,17 @@ def line_search(
             while slope < real(0.0) and high < WIDEST:
                 low = high
                 high = real(2.0) * high
-                slope, curvature = along(material, touch, rows, high, dt, weight, blur, worldid, lane, nlane)
+                slope, curvature = along(material, touch, rows, islands, high, dt, weight, blur, share)
                 slope = lane_sum(slope, nlane) + linear + high * quadratic
                 curvature = lane_sum(curvature, nlane) + quadratic
                 count += 1
             alpha = high
         else:
-            f0 = lane_sum(cost(material, touch, rows, real(0.0), dt, weight, blur, worldid, lane, nlane), nlane)
-            f1 = lane_sum(cost(material, touch, rows, real(1.0), dt, weight, blur, worldid, lane, nlane), nlane)
+            f0 = lane_sum(cost(material, touch, rows, islands, real(0.0), dt, weight, blur, share), nlane)
+            f1 = lane_sum(cost(material, touch, rows, islands, real(1.0), dt, weight, blur, share), nlane)
             f1 += linear + real(0.5) * quadratic
             alpha = cubic_guess(f0, f1, slope0, slope)
-            slope, curvature = along(material, touch, rows, alpha, dt, weight, blur, worldid, lane, nlane)
+            slope, curvature = along(material, touch, rows, islands, alpha, dt, weight, blur, share)
             slope = lane_sum(slope, nlane) + linear + alpha * quadratic
             curvature = lane_sum(curvature, nlane) + quadratic
             count += 3
@@ -171,10 +172,10 @@ def line_search(
             alpha = alpha - slope / wp.max(curvature, real(1.0e-300))
             if not (alpha > low and alpha < high):
                 alpha = real(0.5) * (low + high)
-            slope, curvature = along(material, touch, rows, alpha, dt, weight, blur, worldid, lane, nlane)
+            slope, curvature = along(material, touch, rows, islands, alpha, dt, weight, blur, share)
             slope = lane_sum(slope, nlane) + linear + alpha * quadratic
             curvature = lane_sum(curvature, nlane) + quadratic
             count += 1
-    if lane == 0:
-        solver.searches[worldid] += count
+    if share.lane == 0:
+        wp.atomic_add(solver.searches, worldid, wp.int64((share.dof_end - share.dof) * count))
     return alpha

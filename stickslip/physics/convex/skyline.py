@@ -1,7 +1,8 @@
 """Cholesky of a matrix that is stored row by row from its first entry on: what lies before it stays zero.
 
 Row i of world w starts at column `first[w, i]`; entry (i, j) stands at `adr[w, i] + j`; `last[w, j]` is the last row
-that has a column j. The rows of a tree start at the same column. The diagonal of the factor holds the reciprocals of
+that has a column j. The rows of a tree start at the same column. Rows that begin together, and reach no further back,
+are a matrix of their own. The diagonal of the factor holds the reciprocals of
 its entries. On CUDA the lanes of a world go through it six columns at a time, on the CPU two rows and two columns.
 """
 
@@ -19,7 +20,7 @@ const int* const z = last.data + (size_t)worldid * (last.strides[0] / sizeof(int
 // the columns from j0 on that are done together, and the factor of their square on the diagonal
 #define LOAD_SQUARE \
     int nb = 1; \
-    while (nb < 6 && j0 + nb < n && f[j0 + nb] == f[j0]) ++nb; \
+    while (nb < 6 && j0 + nb < end && f[j0 + nb] == f[j0]) ++nb; \
     double D[21]; \
     _Pragma("unroll") for (int c = 0; c < 6; ++c) { \
         const double* const row = L + a[j0 + (c < nb ? c : 0)] + j0; \
@@ -33,15 +34,15 @@ _FACTOR = (
     _ROWS
     + """
 #if defined(__CUDA_ARCH__)
-int j0 = 0;
-while (j0 < n) {
+int j0 = begin;
+while (j0 < end) {
     int count = 1;
-    while (count < 6 && j0 + count < n && f[j0 + count] == f[j0]) ++count;
+    while (count < 6 && j0 + count < end && f[j0 + count] == f[j0]) ++count;
     const double* col[6];
     #pragma unroll
     for (int c = 0; c < 6; ++c) col[c] = L + a[j0 + (c < count ? c : 0)];
-    const int fj = f[j0], end = z[j0 + count - 1];
-    for (int i = j0 + lane; i <= end; i += nlane) {
+    const int fj = f[j0], bottom = z[j0 + count - 1];
+    for (int i = j0 + lane; i <= bottom; i += nlane) {
         const int fi = f[i];
         if (fi >= j0 + count) continue;
         double* const Li = L + a[i];
@@ -71,7 +72,7 @@ while (j0 < n) {
             D[c * (c + 1) / 2 + e] = e == c ? rsqrt(x > least ? x : least) : x * D[e * (e + 1) / 2 + e];
         }
     }
-    for (int i = j0 + lane; i <= end; i += nlane) {
+    for (int i = j0 + lane; i <= bottom; i += nlane) {
         const int skip = f[i] - j0;  // columns that come before the row begins: another tree may stand between
         if (skip >= nb) continue;
         double* const Li = L + a[i] + j0;
@@ -99,9 +100,9 @@ while (j0 < n) {
 }
 #else
 typedef double pair __attribute__((vector_size(16), aligned(8)));
-int i = 0;
-while (i < n) {
-    const bool two = i + 1 < n && f[i + 1] == f[i];
+int i = begin;
+while (i < end) {
+    const bool two = i + 1 < end && f[i + 1] == f[i];
     double* const p = L + a[i];
     double* const q = two ? L + a[i + 1] : p;
     const int fi = f[i];
@@ -153,13 +154,14 @@ def factorize(
     first: wp.array2d[int],
     adr: wp.array2d[int],
     last: wp.array2d[int],
-    n: int,
+    begin: int,
+    end: int,
     least: wp.float64,
     worldid: int,
     lane: int,
     nlane: int,
 ):
-    """Factor in place: L L' of the lower triangle. A pivot below `least` becomes `least`."""
+    """Factor rows `begin` to `end` in place: L L' of the lower triangle. A pivot below `least` becomes `least`."""
     ...
 
 
@@ -168,8 +170,8 @@ _SOLVE = (
     + """
 double* const b = x.data + (size_t)worldid * (x.strides[0] / sizeof(double));
 #if defined(__CUDA_ARCH__)
-int j0 = 0;
-while (j0 < n) {
+int j0 = begin;
+while (j0 < end) {
     LOAD_SQUARE
     double y[6];
     #pragma unroll
@@ -198,10 +200,10 @@ while (j0 < n) {
     SYNC_LANES
     j0 += nb;
 }
-int past = n;
-while (past > 0) {
+int past = end;
+while (past > begin) {
     int j0 = past - 1;
-    while (j0 > 0 && past - j0 < 6 && f[j0 - 1] == f[past - 1]) --j0;
+    while (j0 > begin && past - j0 < 6 && f[j0 - 1] == f[past - 1]) --j0;
     // a tree of more than six dofs is cut from its end here, from its start above: the square is read as it stands
     const int nb = past - j0;
     double D[21], y[6];
@@ -239,7 +241,7 @@ while (past > 0) {
 }
 #else
 typedef double pair __attribute__((vector_size(16), aligned(8)));
-for (int i = 0; i < n; ++i) {
+for (int i = begin; i < end; ++i) {
     const double* const p = L + a[i];
     pair s = {0.0, 0.0}, t = s;
     int k = f[i];
@@ -252,7 +254,7 @@ for (int i = 0; i < n; ++i) {
     for (; k < i; ++k) rest += p[k] * b[k];
     b[i] = (b[i] - rest) * p[i];
 }
-for (int i = n - 1; i >= 0; --i) {
+for (int i = end - 1; i >= begin; --i) {
     const double* const p = L + a[i];
     const double y = b[i] * p[i];
     b[i] = y;
@@ -270,10 +272,11 @@ def substitute(
     adr: wp.array2d[int],
     last: wp.array2d[int],
     x: wp.array2d[wp.float64],
-    n: int,
+    begin: int,
+    end: int,
     worldid: int,
     lane: int,
     nlane: int,
 ):
-    """x becomes (L L')^-1 x."""
+    """x becomes (L L')^-1 x, from `begin` to `end`."""
     ...

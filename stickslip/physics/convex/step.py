@@ -9,7 +9,7 @@ from stickslip.physics.convex.contacts import prepare_contacts
 from stickslip.physics.convex.layout import Solver
 from stickslip.physics.convex.model import Model, Problem
 from stickslip.physics.convex.newton import Options, solve_step
-from stickslip.physics.convex.order import order_trees
+from stickslip.physics.convex.order import order_trees, sort_islands
 from stickslip.physics.convex.rows import fill_equalities, fill_rows, joints_of, make_equalities
 
 wp.set_module_options({"enable_backward": False})
@@ -72,7 +72,8 @@ def prepare(m: Model, problem: Problem, v_start: wp.array) -> None:
             ],
             outputs=[rows, problem.efc_row],
         )
-    wp.launch(order_trees, dim=d.nworld, inputs=[layout.tree, problem.inertia])
+    wp.launch(order_trees, dim=d.nworld, inputs=[layout.tree, problem.inertia, problem.islands])
+    wp.launch(sort_islands, dim=d.nworld, inputs=[layout.tree, problem.touch, rows, problem.islands])
 
 
 def solve(
@@ -90,13 +91,14 @@ def solve(
     layout = m.convex
     wp.launch(
         solve_step,
-        dim=(problem.d.nworld, nlane),
+        dim=(problem.d.nworld, max(layout.tree.ntree, 1), nlane),
         inputs=[
             layout.tree,
             layout.material,
             problem.inertia,
             problem.touch,
             problem.rows,
+            problem.islands,
             solver,
             options,
             dt,

@@ -136,15 +136,13 @@ class Icf(ConvexPhysics):
         )
 
     def stats(self, m: model.Model, d: Data) -> Stats:
-        solver = room_of(d).solver
         timestep = np.resize(m.opt.timestep.numpy().astype(float), d.nworld)
         steps = np.rint(d.time.numpy() / timestep).astype(int)
         return Stats(
             steps=steps,
             rejections=np.zeros_like(steps),
-            iterations=solver.iterations.numpy().copy(),
-            factorizations=solver.factorizations.numpy().copy(),
-            searches=solver.searches.numpy().copy(),
             smallest_dt=timestep,
             dt=timestep,
+            trace=(),
+            **room_of(d).counted(),
         )
