@@ -57,15 +57,15 @@ def test_weights_say_what_counts(device: str) -> None:
     assert steps[0] <= 10 and steps[0] < steps[1] < 0.6 * steps[2], steps
 
 
-@pytest.mark.parametrize("scene", ["sliding-cube", "cylinder", "hard-clutter:layers=2"])
+@pytest.mark.parametrize("scene", ["sliding-cube", "hand", "hard-clutter:layers=2"])
 def test_kept_factors_change_nothing(device: str, scene: str) -> None:
-    """With factors of solves before, fewer are made, and bodies go where they go without."""
+    """With factors that serve twice, fewer are made than there are iterations, and bodies go where they go without."""
     runs = [ss.Simulation(scene, ss.Cenic(reuse=r, accuracy=1e-4), device=device, timestep=0.01) for r in (True, False)]
     for sim in runs:
         sim.step(20)
     np.testing.assert_allclose(support.exact(runs[0])[0], support.exact(runs[1])[0], atol=1e-5)
     kept, fresh = (sim.stats() for sim in runs)
-    assert kept.factorizations[0] < fresh.factorizations[0] and kept.factorizations[0] < kept.iterations[0]
+    assert kept.factorizations[0] < kept.iterations[0] and fresh.factorizations[0] == fresh.iterations[0]
 
 
 @pytest.mark.parametrize("scheme, accuracy", [("doubling", 1e-2), ("doubling", 1e-4), ("trapezoid", 1e-6)])

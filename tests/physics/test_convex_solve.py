@@ -280,7 +280,7 @@ def test_newton_ends(device, case):
     assert not solver.unfinished.numpy().any(), f"iterations {solver.iterations.numpy()}"
     assert np.isfinite(sim.d.convex.v.numpy()).all()
     iterations, factors, searches = sim.d.convex.counted().values()
-    assert (factors == iterations).all() and (searches >= iterations).all()
+    assert (factors <= iterations).all() and (searches >= iterations).all()
 
 
 @pytest.mark.parametrize("case", ALL)
@@ -358,11 +358,10 @@ def test_half_step_and_half_weight(device, case):
 
 @pytest.mark.parametrize("case", ["hard-clutter", "humanoid", "hand", "loops"])
 def test_reused_factors_lead_to_the_same_solution(device, case):
-    """A factor of a step of another size costs iterations, not accuracy; fewer are made than there are iterations."""
+    """A factor that serves twice costs iterations, not accuracy; fewer are made than there are iterations."""
     found = at_steps(case, device)
     sim = found.sim
     solver = sim.d.convex.solver
-    resolve(sim, reuse=True, tolerance=1e-9, scale=0.5)
     for name in ("iterations", "factorizations", "unfinished"):
         getattr(solver, name).zero_()
     v = resolve(sim, reuse=True, tolerance=1e-9)

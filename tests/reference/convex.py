@@ -276,19 +276,19 @@ def solve(p: Problem, v: NDArray[np.float64], tolerance: float = 1e-13) -> NDArr
     raise RuntimeError(f"the velocity still changes by {before:.1e} after {ITERATIONS} iterations")
 
 
-BLUR = 100.0
-"""See `solve_passes`."""
+BLURRED = 1e-3
+"""Stiction velocity of all passes but the last, m/s, unless it is larger."""
 
 
 def solve_passes(p: Problem, v: NDArray[np.float64], passes: int) -> tuple[Problem, NDArray[np.float64]]:
     """Solve as often as given, each time with the friction that the normal forces of the time before allow.
 
-    All times but the last friction is blurred: it takes BLUR times the velocity to be whole. Returns the last problem
-    and its solution.
+    All times but the last friction is blurred: contacts stick below a larger velocity. Returns the last problem and its
+    solution.
     """
-    eps = p.contacts.eps
+    eps, blur = p.contacts.eps, max(BLURRED / p.rows.eps, 1.0)
     for _ in range(passes - 1):
-        p = dataclasses.replace(p, contacts=dataclasses.replace(p.contacts, eps=BLUR * eps))
+        p = dataclasses.replace(p, contacts=dataclasses.replace(p.contacts, eps=blur * eps))
         v = solve(p, v)
         c = dataclasses.replace(p.contacts, eps=eps)
         lagged = np.where(c.musq.any(axis=1), contact_impulses(p, v)[:, 0] / p.dt, 0.0)

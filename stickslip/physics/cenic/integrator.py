@@ -52,7 +52,7 @@ class Settings:
         bounds: accuracy, longest and shortest step
         scheme: how the error is found
         iterations: most of Newton's method
-        reuse: whether the first half step begins with the factors of the whole one
+        reuse: whether a factor may serve two iterations
         passes: of friction in a solve
     """
 
@@ -62,11 +62,11 @@ class Settings:
     reuse: bool
     passes: int
 
-    def options(self, scale: float, weight: float = 1.0, reuse: bool = False) -> Options:
+    def options(self, scale: float, weight: float = 1.0) -> Options:
         options = Options()
         options.scale, options.weight = scale, weight
         options.tolerance, options.span = TOLERANCE * self.bounds.accuracy, SPAN
-        options.iterations, options.reuse = self.iterations, reuse
+        options.iterations, options.reuse = self.iterations, self.reuse
         options.passes = self.passes if weight == 1.0 else 1
         return options
 
@@ -131,7 +131,7 @@ def begin_attempt(m: Model, d: mjw.Data, settings: Settings) -> None:
     if settings.scheme == "doubling":
         wp.launch(_mean, dim=room.qvel.shape, inputs=[room.qvel, room.v_full], outputs=[room.guess])
         _linearize(m, room, room.problem, 0.5, room.qpos, room.qvel, "z")
-        _solve(m, room, room.problem, settings.options(0.5, reuse=settings.reuse), room.qvel, room.guess, room.v_mid)
+        _solve(m, room, room.problem, settings.options(0.5), room.qvel, room.guess, room.v_mid)
         if room.system:
             advance(room.system, room.dt, room.v_mid, room.system.z_mid)
         _move(m, room, 0.5, room.qpos, room.v_mid, room.qpos_mid)

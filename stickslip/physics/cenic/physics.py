@@ -41,7 +41,7 @@ class Cenic(ConvexPhysics):
         stiction: velocity below which contacts stick [m/s]; None: the model's, or 1e-6
         ahead: distance at which contacts are noticed before they touch, on top of the model's gap [m]
         iterations: most of Newton's method in a solve
-        reuse: whether the first half of a step begins with the factors of the whole one, while they serve
+        reuse: whether a factor may serve two iterations, where that is enough
         passes: solves of a step, each with friction by the normal forces of the one before; the paper has 1
         trace: accepted steps of each world to remember for `stats`
         external: a system of your own that acts on the model

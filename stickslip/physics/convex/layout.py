@@ -263,7 +263,6 @@ class Solver:
     Attributes:
         v, g, p, x, Av, Ap, r: iterate, gradient, direction, products with A, right side (nworld, nv)
         factor: Hessian, then its Cholesky factor                                        (nworld, room)
-        valid: whether the factor of an island can be used                               (nworld, ntree)
         room: entries of the factor that there is room for
         iterations, factorizations, searches: counted, each island's times its dofs      (nworld,)
         unfinished: islands that stopped at the limit of iterations, counted             (nworld,)
@@ -278,7 +277,6 @@ class Solver:
     Ap: wp.array2d[wp.float64]
     r: wp.array2d[wp.float64]
     factor: wp.array2d[wp.float64]
-    valid: wp.array2d[int]
     room: int
     iterations: wp.array[wp.int64]
     factorizations: wp.array[wp.int64]

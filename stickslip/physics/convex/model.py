@@ -277,11 +277,7 @@ def make_solver(mjm: mujoco.MjModel, d: mjw.Data) -> tuple[Solver, int]:
     """Room for Newton's method, and the lanes of an island."""
     solver = Solver()
     solver.room = _room(mjm.nv, d.nworld)
-    shapes = {
-        "v g p x Av Ap r": (d.nworld, mjm.nv),
-        "factor": (d.nworld, solver.room),
-        "valid": (d.nworld, max(mjm.ntree, 1)),
-    }
+    shapes = {"v g p x Av Ap r": (d.nworld, mjm.nv), "factor": (d.nworld, solver.room)}
     _fill(solver, Solver, shapes, (d.nworld,), done=("room",))
     islands = max(mjm.ntree // 3, 1)  # of a pile, about
     return solver, lanes(d.nworld * islands, mjm.nv) if d.qpos.device.is_cuda else 1

@@ -12,17 +12,18 @@ from stickslip.physics.convex.skyline import factorize, substitute
 
 wp.set_module_options({"enable_backward": False})
 
-DESIRED = wp.constant(wp.float64(10.0))
-"""Iterations that a factor may take before a fresh one pays: N of (35)."""
-LARGEST_RATE = wp.constant(wp.float64(0.9999))
-BLUR = wp.constant(wp.float64(100.0))
-"""How much less sharp friction is, and the solve less exact, in all passes but the last, and where the last begins."""
+BLURRED = wp.constant(wp.float64(1.0e-3))
+"""Velocity below which contacts stick in all passes but the last, and where the last begins, m/s."""
+LOOSE = wp.constant(wp.float64(100.0))
+"""How much less exact these passes are, at the most."""
 SHARPER = wp.constant(wp.float64(3.2))
 """How much sharper friction gets from iteration to iteration of the last pass."""
 EASY = wp.constant(2)
 """Iterations of a first pass after which friction becomes sharp at once."""
 STRAIGHT = wp.constant(wp.float64(0.9))
-"""Share of its step that an iteration took, above which friction becomes sharp at once."""
+"""Share of its direction that an iteration went, above which friction becomes sharp at once."""
+BENT = wp.constant(wp.float64(0.3))
+"""Share below which friction stays as sharp as it is."""
 ROUNDING = wp.constant(wp.float64(1.0e-14))
 """Change of velocity, relative to the speed, that is no change any more."""
 LEAST_TOLERANCE = wp.constant(wp.float64(1.0e-10))
@@ -41,7 +42,7 @@ class Options:
         span: length of a step that the tolerance is for, s: shorter ones have less, so that what many of them add up to
             is the same; 0 for one tolerance whatever the step
         iterations: most of Newton's method
-        reuse: whether to begin with the factors of the solve before, which must have been one of the same geometry
+        reuse: whether a factor may serve once more, where that is enough
         weight: share of the contacts' impulses: 1/2 in the trapezoid rule
         passes: solves, each with the friction that the normal forces of the one before allow; the first goes by the
             forces at the start of the step
@@ -301,8 +302,10 @@ def solve_step(
     tolerance = options.tolerance
     if dt < options.span:
         tolerance = wp.max(tolerance * dt / options.span, LEAST_TOLERANCE)
-    # all passes but the last go by friction that is less sharp, and need not be exact
-    blur = wp.where(options.passes > 1, BLUR, real(1.0))
+    # all passes but the last go by friction that is less sharp, and need not be exact; what touches nothing has but one
+    most = wp.max(BLURRED / material.stiction, real(1.0))
+    passes = wp.where(share.contact < share.contact_end, 1, options.passes)
+    blur = wp.where(passes < options.passes, most, real(1.0))
 
     # r = M v + dt (force + damping v), with A holding the implicit part
     for n in range(share.dof + lane, share.dof_end, nlane):
@@ -327,17 +330,13 @@ def solve_step(
     sync(nlane)
     make_gradient(tree, material, touch, rows, islands, solver, dt, weight, blur, share)
 
-    valid = options.reuse and solver.valid[worldid, island] != 0
-    fresh = bool(False)
     iteration = int(0)
     factorizations = int(0)
-    before = real(-1.0)
-    rate = real(-1.0)
+    before = real(0.0)  # the error that the last iteration started with; 0: the factor is of another problem
     running = bool(True)
     finished = bool(True)
     stalled = bool(False)
     sharper = real(1.0)  # how much, in the next iteration; 1: friction stays as it is
-    passes = int(1)
     while running:
         error = real(0.0)
         speed = SLOWEST
@@ -352,43 +351,35 @@ def solve_step(
         error = lane_max(error, nlane)
         speed = lane_max(speed, nlane)
         broken = lane_max(broken, nlane)
-        limit = blur * tolerance * speed
+        limit = wp.min(blur, LOOSE) * tolerance * speed
+        arrived = error <= limit or stalled
         if broken > real(0.0):
             running = False
-            valid = False
-        elif (error <= limit or stalled) and sharper == real(1.0):
-            if passes < options.passes:
-                update_friction(touch, islands, dt, share)
-                passes += 1
-                if passes == options.passes:
-                    sharper = wp.where(iteration <= EASY, BLUR, SHARPER)
-                stalled = False
-                before = real(-1.0)
-                rate = real(-1.0)
-                make_gradient(tree, material, touch, rows, islands, solver, dt, weight, blur, share)
-            else:
-                running = False
+        elif arrived and passes < options.passes:
+            update_friction(touch, islands, dt, share)
+            passes += 1
+            if passes == options.passes:
+                sharper = wp.where(iteration <= EASY, most, SHARPER)
+            stalled = False
+            before = real(0.0)
+            make_gradient(tree, material, touch, rows, islands, solver, dt, weight, blur, share)
+        elif arrived and blur <= real(1.0):
+            running = False
         elif iteration >= options.iterations:
             running = False
             finished = False
         else:
-            # (35): a fresh factor where the one there would take too long
-            if valid and not fresh and rate >= real(0.0):
-                left = wp.pow(rate, wp.max(DESIRED - real(iteration), real(1.0))) / (real(1.0) - rate)
-                if left * before > limit:
-                    valid = False
-            if fresh and iteration > 0:
-                valid = False
-            if not valid:
+            # in the place of (35): a factor serves once more where at the rate of the last iteration that is enough
+            if not (options.reuse and before > real(0.0) and error * error <= before * limit):
                 make_factor(tree, material, inertia, touch, rows, islands, solver, dt, weight, share)
                 factorizations += 1
-                valid = True
-                fresh = True
-                rate = real(-1.0)
-            if sharper > real(1.0):
+            if arrived:
+                sharper = wp.max(sharper, SHARPER)
+            if sharper > real(1.0) and blur > real(1.0):
                 target = wp.max(blur / sharper, real(1.0))
                 foresee(tree, touch, islands, solver, weight, blur, target, share)
                 blur = target
+                error = real(0.0)
                 make_direction(tree, inertia, touch, rows, islands, solver, dt, share)
                 make_gradient(tree, material, touch, rows, islands, solver, dt, weight, blur, share)
             else:
@@ -397,23 +388,15 @@ def solve_step(
             change = go_on(touch, rows, islands, solver, alpha, share)
             iteration += 1
             make_gradient(tree, material, touch, rows, islands, solver, dt, weight, blur, share)
-            if before > real(0.0):
-                rate = wp.min(change / before, LARGEST_RATE)
             stalled = change <= ROUNDING * speed
-            if stalled and not fresh:  # it may be the factor of another problem that stalls
-                valid = False
-                stalled = False
-            before = change
-            if sharper > real(1.0):
-                sharper = wp.where(alpha > STRAIGHT, BLUR, SHARPER)
-                if blur <= real(1.0):
-                    sharper = real(1.0)
+            before = error
+            if passes == options.passes:
+                sharper = wp.where(alpha > STRAIGHT, most, wp.where(alpha > BENT, SHARPER, real(1.0)))
 
     for k in range(share.dof + lane, share.dof_end, nlane):
         i = islands.dof[worldid, k]
         v_out[worldid, i] = solver.v[worldid, i]
     if lane == 0:
-        solver.valid[worldid, island] = wp.where(valid, 1, 0)
         dofs = share.dof_end - share.dof
         wp.atomic_add(solver.iterations, worldid, wp.int64(dofs * iteration))
         wp.atomic_add(solver.factorizations, worldid, wp.int64(dofs * factorizations))

@@ -99,7 +99,7 @@ class Icf(ConvexPhysics):
         options = Options()
         options.scale, options.weight = 1.0, 1.0
         options.tolerance, options.span = self.tolerance, 0.0
-        options.iterations, options.reuse, options.passes = self.iterations, False, self.passes
+        options.iterations, options.reuse, options.passes = self.iterations, True, self.passes
 
         def contact() -> None:
             wp.launch(_take_timestep, dim=d.nworld, inputs=[m.opt.timestep], outputs=[room.dt])
