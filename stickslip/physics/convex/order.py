@@ -6,6 +6,7 @@ are short (Cuthill-McKee, reversed).
 
 import warp as wp
 
+from stickslip.physics.convex.lanes import sync
 from stickslip.physics.convex.layout import Inertia, Islands, RowSet, Touch, Tree
 
 wp.set_module_options({"enable_backward": False})
@@ -92,42 +93,6 @@ def order_trees(tree: Tree, inertia: Inertia, islands: Islands):
             inertia.last[worldid, own + i] = last
 
 
-@wp.kernel
-def sort_islands(tree: Tree, touch: Touch, rows: RowSet, islands: Islands):
-    """List the contacts and the rows of each island of a world."""
-    worldid = wp.tid()
-    num = islands.num[worldid]
-    for k in range(num + 1):
-        islands.contact_adr[worldid, k] = 0
-        islands.row_adr[worldid, k] = 0
-    # how many each has, one place further on; then where each begins; filling them moves that to where it ends
-    adr = touch.adr[worldid]
-    for k in range(touch.num[worldid]):
-        islands.contact_adr[worldid, contact_island(tree, touch, islands, adr + k, worldid) + 1] += 1
-    for r in range(rows.n):
-        if rows.tree[r] >= 0:
-            islands.row_adr[worldid, islands.tree[worldid, rows.tree[r]] + 1] += 1
-    islands.contact_adr[worldid, 0] = adr
-    for k in range(num):
-        islands.contact_adr[worldid, k + 1] += islands.contact_adr[worldid, k]
-        islands.row_adr[worldid, k + 1] += islands.row_adr[worldid, k]
-    for k in range(touch.num[worldid]):
-        island = contact_island(tree, touch, islands, adr + k, worldid)
-        islands.contact[islands.contact_adr[worldid, island]] = adr + k
-        islands.contact_adr[worldid, island] += 1
-    for r in range(rows.n):
-        if rows.tree[r] >= 0:
-            island = islands.tree[worldid, rows.tree[r]]
-            islands.row[worldid, islands.row_adr[worldid, island]] = r
-            islands.row_adr[worldid, island] += 1
-    for k in range(num):
-        i = num - 1 - k
-        islands.contact_adr[worldid, i + 1] = islands.contact_adr[worldid, i]
-        islands.row_adr[worldid, i + 1] = islands.row_adr[worldid, i]
-    islands.contact_adr[worldid, 0] = adr
-    islands.row_adr[worldid, 0] = 0
-
-
 @wp.func
 def contact_island(tree: Tree, touch: Touch, islands: Islands, slot: int, worldid: int) -> int:
     """The island of a contact; one of its bodies may be part of the world."""
@@ -135,3 +100,43 @@ def contact_island(tree: Tree, touch: Touch, islands: Islands, slot: int, worldi
     if treeid < 0:
         treeid = tree.body_treeid[touch.body2[slot]]
     return islands.tree[worldid, treeid]
+
+
+@wp.kernel
+def sort_islands(tree: Tree, touch: Touch, rows: RowSet, nlane: int, islands: Islands):
+    """List the contacts and the rows of each island of a world."""
+    worldid, lane = wp.tid()
+    num = islands.num[worldid]
+    for k in range(lane, num + 1, nlane):
+        islands.contact_adr[worldid, k] = 0
+        islands.row_adr[worldid, k] = 0
+    sync(nlane)
+    # how many each has, one place further on; then where each begins; filling them moves that to where it ends
+    adr = touch.adr[worldid]
+    for k in range(lane, touch.num[worldid], nlane):
+        wp.atomic_add(islands.contact_adr, worldid, contact_island(tree, touch, islands, adr + k, worldid) + 1, 1)
+    for r in range(lane, rows.n, nlane):
+        if rows.tree[r] >= 0:
+            wp.atomic_add(islands.row_adr, worldid, islands.tree[worldid, rows.tree[r]] + 1, 1)
+    sync(nlane)
+    if lane == 0:
+        islands.contact_adr[worldid, 0] = adr
+        for k in range(num):
+            islands.contact_adr[worldid, k + 1] += islands.contact_adr[worldid, k]
+            islands.row_adr[worldid, k + 1] += islands.row_adr[worldid, k]
+    sync(nlane)
+    for k in range(lane, touch.num[worldid], nlane):
+        island = contact_island(tree, touch, islands, adr + k, worldid)
+        islands.contact[wp.atomic_add(islands.contact_adr, worldid, island, 1)] = adr + k
+    for r in range(lane, rows.n, nlane):
+        if rows.tree[r] >= 0:
+            island = islands.tree[worldid, rows.tree[r]]
+            islands.row[worldid, wp.atomic_add(islands.row_adr, worldid, island, 1)] = r
+    sync(nlane)
+    if lane == 0:
+        for k in range(num):
+            i = num - 1 - k
+            islands.contact_adr[worldid, i + 1] = islands.contact_adr[worldid, i]
+            islands.row_adr[worldid, i + 1] = islands.row_adr[worldid, i]
+        islands.contact_adr[worldid, 0] = adr
+        islands.row_adr[worldid, 0] = 0

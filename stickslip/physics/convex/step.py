@@ -6,6 +6,7 @@ import warp as wp
 from stickslip.physics import stages
 from stickslip.physics.convex.broadphase import collide
 from stickslip.physics.convex.contacts import prepare_contacts
+from stickslip.physics.convex.lanes import LEAST_LANES
 from stickslip.physics.convex.layout import Solver
 from stickslip.physics.convex.model import Model, Problem
 from stickslip.physics.convex.newton import Options, solve_step
@@ -73,7 +74,14 @@ def prepare(m: Model, problem: Problem, v_start: wp.array) -> None:
             outputs=[rows, problem.efc_row],
         )
     wp.launch(order_trees, dim=d.nworld, inputs=[layout.tree, problem.inertia, problem.islands])
-    wp.launch(sort_islands, dim=d.nworld, inputs=[layout.tree, problem.touch, rows, problem.islands])
+    nlane = LEAST_LANES if d.qpos.device.is_cuda else 1
+    wp.launch(
+        sort_islands,
+        dim=(d.nworld, nlane),
+        inputs=[layout.tree, problem.touch, rows, nlane],
+        outputs=[problem.islands],
+        block_dim=nlane if nlane > 1 else 256,
+    )
 
 
 def solve(
