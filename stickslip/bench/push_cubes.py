@@ -12,7 +12,8 @@ machine with other work to do disturbs least.
 
 Whether the pushing is right can be told too. The bar is smooth and carries no weight, so once all cubes slide it must
 push with mu times their weight. That force is the servo's, less what speeds the bar up, over the last quarter of the
-run.
+run. The servo's is taken as it is at the start of each step. Physics with implicit actuators (`icf`, `cenic`) apply
+what it is at the end, less by the way of a step times the gain: their error of the force is that of this measurement.
 """
 
 import dataclasses

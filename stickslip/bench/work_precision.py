@@ -19,6 +19,9 @@ On a GPU there is one level, and the question is another: what does it cost to g
 as `solref` says, so that the bodies get a time constant of 5 ms instead of 20 there, and MuJoCo the
 step of 2 ms that this needs.
 
+Physics that solve islands of touching bodies by themselves count an iteration of one by its share of the dofs; those of
+Drake, and of the paper, are of the whole world.
+
 In many worlds each but the first starts with velocities of its own, and a figure is the mean over the worlds of the
 worst in each.
 """

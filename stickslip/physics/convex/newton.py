@@ -59,6 +59,7 @@ class Options:
 
 @wp.func
 def share_of(islands: Islands, worldid: int, island: int, lane: int, nlane: int) -> Share:
+    """What a lane has to know of its island."""
     share = Share()
     share.worldid = worldid
     share.dof = islands.dof_adr[worldid, island]
