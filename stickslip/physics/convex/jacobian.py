@@ -119,19 +119,17 @@ for (int k = 0; k < num; ++k) {
             if (tree1 == tree2) while (count && base + dofs[count - 1] > row) --count;
             else if ((part == 1) == second) count = e - (second ? num1 : 0) + 1;
             else if (base + dofs[0] > row) continue;
-            if (dim == 3) {
-                #pragma unroll 3
-                for (int f = 0; f < count; ++f)
-                    ADD_ENTRY(target[base + dofs[f]],
-                              t[0] * own[f] + t[1] * own[width + f] + t[2] * own[2 * width + f]);
-            } else {
-                for (int f = 0; f < count; ++f) {
-                    double sum = 0.0;
-                    #pragma unroll
-                    for (int r = 0; r < 6; ++r)
-                        if (r < dim) sum += t[r] * own[r * width + f];
-                    ADD_ENTRY(target[base + dofs[f]], sum);
+            #pragma unroll 1
+            for (int f = 0; f < count; ++f) {
+                double sum = t[0] * own[f];
+                if (dim > 1) {
+                    sum += t[1] * own[width + f] + t[2] * own[2 * width + f];
+                    if (dim > 3) {
+                        sum += t[3] * own[3 * width + f];
+                        if (dim > 4) sum += t[4] * own[4 * width + f] + t[5] * own[5 * width + f];
+                    }
                 }
+                ADD_ENTRY(target[base + dofs[f]], sum);
             }
         }
     }
@@ -153,14 +151,49 @@ def add_contacts(
     ...
 
 
-@wp.func
+_MULTIPLY = """
+const float* const M = inertia.M.data + (size_t)worldid * (inertia.M.strides[0] / sizeof(float));
+const double* const v = x.data + (size_t)worldid * (x.strides[0] / sizeof(double));
+const size_t own = (size_t)worldid * (inertia.damping.strides[0] / sizeof(float)) + i;
+const int* const at = tree.sym_at.data + tree.sym_adr.data[i];
+const int* const col = tree.sym_col.data + tree.sym_adr.data[i];
+const int num = tree.sym_num.data[i];
+double total = dt * ((double)inertia.damping.data[own] + dt * (double)inertia.spring.data[own]) * v[i];
+#pragma unroll 2
+for (int k = 0; k < num; ++k) total += (double)M[at[k]] * v[col[k]];
+return total;
+"""
+
+
+@wp.func_native(_MULTIPLY)
 def multiply_inertia(
     tree: Tree, inertia: Inertia, x: wp.array2d[wp.float64], dt: wp.float64, worldid: int, i: int
 ) -> wp.float64:
     """A row of A times x, A = M + dt (damping + dt spring)."""
-    implicit = wp.float64(inertia.damping[worldid, i]) + dt * wp.float64(inertia.spring[worldid, i])
-    total = dt * implicit * x[worldid, i]
-    adr = tree.sym_adr[i]
-    for k in range(adr, adr + tree.sym_num[i]):
-        total += wp.float64(inertia.M[worldid, tree.sym_at[k]]) * x[worldid, tree.sym_col[k]]
-    return total
+    ...
+
+
+_ADD_INERTIA = """
+const float* const M = inertia.M.data + (size_t)worldid * (inertia.M.strides[0] / sizeof(float));
+const int* const place = inertia.at.data + (size_t)worldid * (inertia.at.strides[0] / sizeof(int));
+const size_t own = (size_t)worldid * (inertia.damping.strides[0] / sizeof(float)) + i;
+const int* const at = tree.sym_at.data + tree.sym_adr.data[i];
+const int* const col = tree.sym_col.data + tree.sym_adr.data[i];
+const int num = tree.sym_num.data[i], row = place[i];
+double* const H = factor.data + (size_t)worldid * (factor.strides[0] / sizeof(double))
+    + inertia.adr.data[(size_t)worldid * (inertia.adr.strides[0] / sizeof(int)) + row];
+#pragma unroll 2
+for (int k = 0; k < num; ++k) {
+    const int j = place[col[k]];
+    if (j <= row) H[j] = (double)M[at[k]];
+}
+H[row] += dt * ((double)inertia.damping.data[own] + dt * (double)inertia.spring.data[own]);
+"""
+
+
+@wp.func_native(_ADD_INERTIA)
+def set_inertia(
+    tree: Tree, inertia: Inertia, factor: wp.array2d[wp.float64], dt: wp.float64, worldid: int, i: int
+):
+    """Row of dof i of the Hessian = A, where A has entries."""
+    ...

@@ -20,41 +20,41 @@ def sync(nlane: int):
     ...
 
 
-@wp.func_native("""
+_REDUCE = """
 #if defined(__CUDA_ARCH__)
-__shared__ double partial[32];
-for (int offset = 16; offset > 0; offset >>= 1) x += __shfl_xor_sync(0xffffffffu, x, offset);
+__shared__ double partial[3 * 32];
+#pragma unroll 1
+for (int offset = 16; offset > 0; offset >>= 1) {
+    #pragma unroll
+    for (int c = 0; c < 3; ++c) {
+        const double other = __shfl_xor_sync(0xffffffffu, x[c], offset);
+        x[c] = JOIN(x[c], other);
+    }
+}
 if (nlane > 32) {
     __syncthreads();
-    if ((threadIdx.x & 31) == 0) partial[threadIdx.x >> 5] = x;
+    if ((threadIdx.x & 31) == 0)
+        for (int c = 0; c < 3; ++c) partial[3 * (threadIdx.x >> 5) + c] = x[c];
     __syncthreads();
-    x = 0.0;
-    for (int k = 0; k < nlane / 32; ++k) x += partial[k];
+    for (int c = 0; c < 3; ++c) x[c] = partial[c];
+    #pragma unroll 1
+    for (int k = 1; k < nlane / 32; ++k)
+        for (int c = 0; c < 3; ++c) x[c] = JOIN(x[c], partial[3 * k + c]);
 }
 #endif
 return x;
-""")
-def lane_sum(x: wp.float64, nlane: int) -> wp.float64:
+"""
+
+
+@wp.func_native(_REDUCE.replace("JOIN(x[c], ", "(x[c] + "))
+def lane_sum(x: wp.vec3d, nlane: int) -> wp.vec3d:
     """Sum of x over the lanes, the same in each."""
     ...
 
 
-@wp.func_native("""
-#if defined(__CUDA_ARCH__)
-__shared__ double partial[32];
-for (int offset = 16; offset > 0; offset >>= 1) x = fmax(x, __shfl_xor_sync(0xffffffffu, x, offset));
-if (nlane > 32) {
-    __syncthreads();
-    if ((threadIdx.x & 31) == 0) partial[threadIdx.x >> 5] = x;
-    __syncthreads();
-    x = partial[0];
-    for (int k = 1; k < nlane / 32; ++k) x = fmax(x, partial[k]);
-}
-#endif
-return x;
-""")
-def lane_max(x: wp.float64, nlane: int) -> wp.float64:
-    """Largest x of the lanes, the same in each; numbers that are not finite have to be dealt with before."""
+@wp.func_native(_REDUCE.replace("JOIN", "fmax"))
+def lane_max(x: wp.vec3d, nlane: int) -> wp.vec3d:
+    """Largest of each of x over the lanes, the same in each; what is not a number is passed over."""
     ...
 
 

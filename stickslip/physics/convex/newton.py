@@ -2,7 +2,13 @@
 
 import warp as wp
 
-from stickslip.physics.convex.jacobian import add_contacts, contact_velocity, multiply_inertia, subtract_impulse
+from stickslip.physics.convex.jacobian import (
+    add_contacts,
+    contact_velocity,
+    multiply_inertia,
+    set_inertia,
+    subtract_impulse,
+)
 from stickslip.physics.convex.lanes import lane_max, sync
 from stickslip.physics.convex.laws import row_impulse, row_velocity, set_law, tangential
 from stickslip.physics.convex.layout import Inertia, Islands, Material, RowSet, Share, Solver, Touch, Tree, vec6
@@ -74,7 +80,7 @@ def share_of(islands: Islands, worldid: int, island: int, lane: int, nlane: int)
 
 
 @wp.func
-def make_gradient(
+def go_on(
     tree: Tree,
     material: Material,
     touch: Touch,
@@ -84,17 +90,30 @@ def make_gradient(
     dt: real,
     weight: real,
     blur: real,
+    alpha: real,
     share: Share,
-):
-    """g = A v - r - J' gamma; slopes of the contacts are kept for the Hessian."""
+) -> real:
+    """Take a step of alpha along the direction, 0 for none, to g = A v - r - J' gamma; the largest change of a velocity.
+
+    Slopes of the contacts are kept for the Hessian.
+    """
     worldid = share.worldid
+    change = real(0.0)
     for k in range(share.dof + share.lane, share.dof_end, share.nlane):
         i = islands.dof[worldid, k]
+        if alpha != real(0.0):
+            step = alpha * solver.p[worldid, i]
+            change = wp.max(change, wp.abs(step))
+            solver.v[worldid, i] += step
+            solver.Av[worldid, i] += alpha * solver.Ap[worldid, i]
         solver.g[worldid, i] = solver.Av[worldid, i] - solver.r[worldid, i]
     sync(share.nlane)
     for k in range(share.contact + share.lane, share.contact_end, share.nlane):
         slot = islands.contact[k]
         v = touch.v[slot]
+        if alpha != real(0.0):
+            v += alpha * touch.dv[slot]
+            touch.v[slot] = v
         normal, slope = normal_impulse(v[0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt)
         t = tangential(v)
         musq = touch.musq[slot]
@@ -109,11 +128,14 @@ def make_gradient(
             subtract_impulse(tree, touch, push, solver.g, slot, worldid)
     for k in range(share.row + share.lane, share.row_end, share.nlane):
         r = islands.row[worldid, k]
+        if alpha != real(0.0):
+            rows.s[worldid, r] += alpha * rows.ds[worldid, r]
         impulse, _slope = row_impulse(material, rows, worldid, r, rows.s[worldid, r])
         if impulse != real(0.0):
             for e in range(rows.adr[r], rows.adr[r] + rows.num[r]):
                 wp.atomic_add(solver.g, worldid, rows.col[e], -impulse * rows.val[worldid, e])
     sync(share.nlane)
+    return change
 
 
 @wp.func
@@ -160,14 +182,7 @@ def make_factor(
         solver.factor[worldid, i] = real(0.0)
     sync(share.nlane)
     for row in range(share.dof + share.lane, share.dof_end, share.nlane):
-        i = islands.dof[worldid, row]
-        adr = inertia.adr[worldid, row]
-        implicit = wp.float64(inertia.damping[worldid, i]) + dt * wp.float64(inertia.spring[worldid, i])
-        solver.factor[worldid, adr + row] = dt * implicit
-        for k in range(tree.sym_adr[i], tree.sym_adr[i] + tree.sym_num[i]):
-            col = inertia.at[worldid, tree.sym_col[k]]
-            if col <= row:
-                solver.factor[worldid, adr + col] += wp.float64(inertia.M[worldid, tree.sym_at[k]])
+        set_inertia(tree, inertia, solver.factor, dt, worldid, islands.dof[worldid, row])
     sync(share.nlane)
     add_contacts(tree, inertia, touch, islands.contact, weight, share, solver.factor)
     for n in range(share.row + share.lane, share.row_end, share.nlane):
@@ -235,26 +250,6 @@ def make_direction(
         r = islands.row[worldid, k]
         rows.ds[worldid, r] = row_velocity(rows, solver.p, worldid, r)
     sync(share.nlane)
-
-
-@wp.func
-def go_on(touch: Touch, rows: RowSet, islands: Islands, solver: Solver, alpha: real, share: Share) -> real:
-    """Take a step along the direction; the largest change of a velocity."""
-    worldid = share.worldid
-    change = real(0.0)
-    for k in range(share.dof + share.lane, share.dof_end, share.nlane):
-        i = islands.dof[worldid, k]
-        step = alpha * solver.p[worldid, i]
-        change = wp.max(change, wp.abs(step))
-        solver.v[worldid, i] += step
-        solver.Av[worldid, i] += alpha * solver.Ap[worldid, i]
-    for k in range(share.contact + share.lane, share.contact_end, share.nlane):
-        slot = islands.contact[k]
-        touch.v[slot] += alpha * touch.dv[slot]
-    for k in range(share.row + share.lane, share.row_end, share.nlane):
-        r = islands.row[worldid, k]
-        rows.s[worldid, r] += alpha * rows.ds[worldid, r]
-    return lane_max(change, share.nlane)
 
 
 @wp.func
@@ -329,41 +324,40 @@ def solve_step(
         set_law(material, rows, dt, worldid, r)
         rows.s[worldid, r] = row_velocity(rows, solver.v, worldid, r)
     sync(nlane)
-    make_gradient(tree, material, touch, rows, islands, solver, dt, weight, blur, share)
 
     iteration = int(0)
     factorizations = int(0)
     before = real(0.0)  # the error that the last iteration started with; 0: the factor is of another problem
-    running = bool(True)
-    finished = bool(True)
-    stalled = bool(False)
+    alpha = real(0.0)
     sharper = real(1.0)  # how much, in the next iteration; 1: friction stays as it is
+    finished = bool(True)
+    running = bool(True)
     while running:
+        change = go_on(tree, material, touch, rows, islands, solver, dt, weight, blur, alpha, share)
         error = real(0.0)
         speed = SLOWEST
-        broken = real(0.0)
         for k in range(share.dof + lane, share.dof_end, nlane):
             i = islands.dof[worldid, k]
             scaled = wp.abs(solver.g[worldid, i]) / wp.float64(inertia.M[worldid, tree.diag_at[i]])
             if not wp.isfinite(scaled):
-                broken = real(1.0)
+                scaled = wp.float64(wp.inf)
             error = wp.max(error, scaled)
             speed = wp.max(speed, wp.abs(solver.v[worldid, i]))
-        error = lane_max(error, nlane)
-        speed = lane_max(speed, nlane)
-        broken = lane_max(broken, nlane)
+        largest = lane_max(wp.vec3d(error, speed, change), nlane)
+        error = largest[0]
+        speed = largest[1]
         limit = wp.min(blur, LOOSE) * tolerance * speed
+        stalled = alpha != real(0.0) and largest[2] <= ROUNDING * speed
         arrived = error <= limit or stalled
-        if broken > real(0.0):
+        if not wp.isfinite(error):
             running = False
         elif arrived and passes < options.passes:
             update_friction(touch, islands, dt, share)
             passes += 1
             if passes == options.passes:
                 sharper = wp.where(iteration <= EASY, most, SHARPER)
-            stalled = False
+            alpha = real(0.0)
             before = real(0.0)
-            make_gradient(tree, material, touch, rows, islands, solver, dt, weight, blur, share)
         elif arrived and blur <= real(1.0):
             running = False
         elif iteration >= options.iterations:
@@ -374,23 +368,17 @@ def solve_step(
             if not (options.reuse and before > real(0.0) and error * error <= before * limit):
                 make_factor(tree, material, inertia, touch, rows, islands, solver, dt, weight, share)
                 factorizations += 1
+            before = error
             if arrived:
                 sharper = wp.max(sharper, SHARPER)
             if sharper > real(1.0) and blur > real(1.0):
                 target = wp.max(blur / sharper, real(1.0))
                 foresee(tree, touch, islands, solver, weight, blur, target, share)
                 blur = target
-                error = real(0.0)
-                make_direction(tree, inertia, touch, rows, islands, solver, dt, share)
-                make_gradient(tree, material, touch, rows, islands, solver, dt, weight, blur, share)
-            else:
-                make_direction(tree, inertia, touch, rows, islands, solver, dt, share)
+                before = real(0.0)
+            make_direction(tree, inertia, touch, rows, islands, solver, dt, share)
             alpha = line_search(material, touch, rows, islands, solver, dt, weight, blur, share)
-            change = go_on(touch, rows, islands, solver, alpha, share)
             iteration += 1
-            make_gradient(tree, material, touch, rows, islands, solver, dt, weight, blur, share)
-            stalled = change <= ROUNDING * speed
-            before = error
             if passes == options.passes:
                 sharper = wp.where(alpha > STRAIGHT, most, wp.where(alpha > BENT, SHARPER, real(1.0)))
 

@@ -1,11 +1,15 @@
-"""The line search: how far to go along a direction, found from slopes, with a cubic for the first guess."""
+"""The line search: how far to go along a direction, found from slopes, with a cubic for the first guess.
+
+Each piece of code stands once, as in the solve: on CUDA a loop that is longer than the cache of instructions waits for
+them more than it computes.
+"""
 
 import warp as wp
 
 from stickslip.physics.convex.lanes import lane_sum
-from stickslip.physics.convex.laws import DRY, row_impulse, tangential
+from stickslip.physics.convex.laws import row_impulse, tangential
 from stickslip.physics.convex.layout import Islands, Material, RowSet, Share, Solver, Touch
-from stickslip.physics.convex.potential import clamped_cost, normal_cost, normal_impulse, real, slip
+from stickslip.physics.convex.potential import normal_impulse, real, slip
 
 wp.set_module_options({"enable_backward": False})
 
@@ -64,48 +68,11 @@ def along(
 
 
 @wp.func
-def cost(
-    material: Material,
-    touch: Touch,
-    rows: RowSet,
-    islands: Islands,
-    alpha: real,
-    dt: real,
-    weight: real,
-    blur: real,
-    share: Share,
-) -> real:
-    """The potentials of contacts and rows along the direction; of this lane's share."""
-    worldid = share.worldid
-    total = real(0.0)
-    for k in range(share.contact + share.lane, share.contact_end, share.nlane):
-        slot = islands.contact[k]
-        v = touch.v[slot] + alpha * touch.dv[slot]
-        total += weight * normal_cost(v[0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt)
-        lagged = weight * dt * touch.lagged[slot]
-        if lagged > real(0.0):
-            total += lagged * slip(tangential(v), touch.musq[slot], blur * touch.eps[slot])
-    for k in range(share.row + share.lane, share.row_end, share.nlane):
-        r = islands.row[worldid, k]
-        s = rows.s[worldid, r] + alpha * rows.ds[worldid, r]
-        if rows.law[worldid, r] == DRY:
-            total += rows.bias[worldid, r] * wp.sqrt(s * s + material.joint_stiction * material.joint_stiction)
-        else:
-            total += clamped_cost(
-                s, rows.bias[worldid, r], rows.gain[worldid, r], rows.least[worldid, r], rows.most[worldid, r]
-            )
-    return total
-
-
-@wp.func
-def cubic_guess(f0: real, f1: real, g0: real, g1: real) -> real:
-    """Where the cubic through two values and slopes at 0 and 1 is lowest; half way where it has no minimum."""
-    d1 = g0 + g1 - real(3.0) * (f1 - f0)
-    d2 = wp.sqrt(wp.max(d1 * d1 - g0 * g1, real(0.0)))
-    bottom = g1 - g0 + real(2.0) * d2
-    if not (bottom > real(0.0)):
-        return real(0.5)
-    return wp.clamp(real(1.0) - (g1 + d2 - d1) / bottom, real(0.01), real(0.99))
+def cubic_guess(slope0: real, slope1: real, curvature1: real) -> real:
+    """Where the cubic is lowest that has a negative slope at 0, a positive one at 1, and this curvature at 1."""
+    bend = slope0 - slope1 + curvature1
+    root = wp.sqrt(wp.max(curvature1 * curvature1 - real(4.0) * bend * slope1, real(0.0)))
+    return real(1.0) - real(2.0) * slope1 / (curvature1 + root)
 
 
 @wp.func
@@ -122,60 +89,48 @@ def line_search(
 ) -> real:
     """The step along p where the slope vanishes, to a share of that at the start."""
     worldid = share.worldid
-    nlane = share.nlane
-    slope0 = real(0.0)
-    linear = real(0.0)
-    quadratic = real(0.0)
+    sums = wp.vec3d(real(0.0), real(0.0), real(0.0))
     for k in range(share.dof + share.lane, share.dof_end, share.nlane):
         i = islands.dof[worldid, k]
         p = solver.p[worldid, i]
-        slope0 += solver.g[worldid, i] * p
-        linear += (solver.Av[worldid, i] - solver.r[worldid, i]) * p
-        quadratic += solver.Ap[worldid, i] * p
-    slope0 = lane_sum(slope0, nlane)
-    linear = lane_sum(linear, nlane)
-    quadratic = lane_sum(quadratic, nlane)
+        Av = solver.Av[worldid, i] - solver.r[worldid, i]
+        sums += p * wp.vec3d(solver.g[worldid, i], Av, solver.Ap[worldid, i])
+    sums = lane_sum(sums, share.nlane)
+    slope0 = sums[0]
+    linear = sums[1]
+    quadratic = sums[2]
     enough = -SEARCH_TOLERANCE * slope0
 
     low = real(0.0)
-    high = real(1.0)
+    high = real(0.0)  # 0: not known yet
     alpha = real(1.0)
-    slope, curvature = along(material, touch, rows, islands, alpha, dt, weight, blur, share)
-    slope = lane_sum(slope, nlane) + linear + quadratic
-    curvature = lane_sum(curvature, nlane) + quadratic
-    count = int(1)
-    if wp.abs(slope) > enough:
-        if slope < real(0.0):
+    count = int(0)
+    searching = bool(True)
+    while searching:
+        slope, curvature = along(material, touch, rows, islands, alpha, dt, weight, blur, share)
+        sums = lane_sum(wp.vec3d(slope, curvature, real(0.0)), share.nlane)
+        slope = sums[0] + linear + alpha * quadratic
+        curvature = sums[1] + quadratic
+        count += 1
+        if wp.abs(slope) <= enough or count >= SEARCHES:
+            searching = False
+        elif slope < real(0.0) and high == real(0.0):
             # too short: go on while it falls
-            while slope < real(0.0) and high < WIDEST:
-                low = high
-                high = real(2.0) * high
-                slope, curvature = along(material, touch, rows, islands, high, dt, weight, blur, share)
-                slope = lane_sum(slope, nlane) + linear + high * quadratic
-                curvature = lane_sum(curvature, nlane) + quadratic
-                count += 1
-            alpha = high
+            searching = alpha < WIDEST
+            low = alpha
+            alpha = wp.min(real(2.0) * alpha, WIDEST)
         else:
-            f0 = lane_sum(cost(material, touch, rows, islands, real(0.0), dt, weight, blur, share), nlane)
-            f1 = lane_sum(cost(material, touch, rows, islands, real(1.0), dt, weight, blur, share), nlane)
-            f1 += linear + real(0.5) * quadratic
-            alpha = cubic_guess(f0, f1, slope0, slope)
-            slope, curvature = along(material, touch, rows, islands, alpha, dt, weight, blur, share)
-            slope = lane_sum(slope, nlane) + linear + alpha * quadratic
-            curvature = lane_sum(curvature, nlane) + quadratic
-            count += 3
-        while wp.abs(slope) > enough and high - low > NARROW * high and count < SEARCHES:
             if slope < real(0.0):
                 low = alpha
             else:
                 high = alpha
-            alpha = alpha - slope / wp.max(curvature, real(1.0e-300))
+            if count == 1:
+                alpha = cubic_guess(slope0, slope, curvature)
+            else:
+                alpha = alpha - slope / wp.max(curvature, real(1.0e-300))
             if not (alpha > low and alpha < high):
                 alpha = real(0.5) * (low + high)
-            slope, curvature = along(material, touch, rows, islands, alpha, dt, weight, blur, share)
-            slope = lane_sum(slope, nlane) + linear + alpha * quadratic
-            curvature = lane_sum(curvature, nlane) + quadratic
-            count += 1
+            searching = high - low > NARROW * high
     if share.lane == 0:
         wp.atomic_add(solver.searches, worldid, wp.int64((share.dof_end - share.dof) * count))
     return alpha

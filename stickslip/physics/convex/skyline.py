@@ -76,23 +76,16 @@ while (j0 < end) {
         const int skip = f[i] - j0;  // columns that come before the row begins: another tree may stand between
         if (skip >= nb) continue;
         double* const Li = L + a[i] + j0;
-        if (i < j0 + nb) {
+        double l[6];
+        #pragma unroll
+        for (int c = 0; c < 6; ++c) {
+            const bool own = c < nb && c >= skip && c <= i - j0;
+            double x = own ? Li[c] : 0.0;
             #pragma unroll
-            for (int c = 0; c < 6; ++c)
-                #pragma unroll
-                for (int e = 0; e < 6; ++e)
-                    if (e <= c && c == i - j0) Li[e] = D[c * (c + 1) / 2 + e];
-        } else {
-            double l[6];
-            #pragma unroll
-            for (int c = 0; c < 6; ++c) {
-                double x = c < nb && c >= skip ? Li[c] : 0.0;
-                #pragma unroll
-                for (int k = 0; k < 6; ++k)
-                    if (k < c) x -= l[k] * D[c * (c + 1) / 2 + k];
-                l[c] = x * D[c * (c + 1) / 2 + c];
-                if (c < nb && c >= skip) Li[c] = l[c];
-            }
+            for (int k = 0; k < 6; ++k)
+                if (k < c) x -= l[k] * D[c * (c + 1) / 2 + k];
+            l[c] = x * D[c * (c + 1) / 2 + c];
+            if (own) Li[c] = c == i - j0 ? D[c * (c + 1) / 2 + c] : l[c];
         }
     }
     SYNC_LANES
@@ -216,13 +209,10 @@ while (past > begin) {
         y[c] = c < nb ? b[j0 + c] : 0.0;
     }
     #pragma unroll
-    for (int d = 0; d < 6; ++d) {
-        const int c = 5 - d;
-        double v = y[c];
+    for (int c = 5; c >= 0; --c) {
         #pragma unroll
-        for (int k = 0; k < 6; ++k)
-            if (k > c) v -= D[k * (k + 1) / 2 + c] * y[k];
-        y[c] = v * D[c * (c + 1) / 2 + c];
+        for (int k = 5; k > c; --k) y[c] -= D[k * (k + 1) / 2 + c] * y[k];
+        y[c] *= D[c * (c + 1) / 2 + c];
     }
     SYNC_LANES
     for (int k = f[j0] + lane; k < past; k += nlane) {
