@@ -170,11 +170,11 @@ class Simulation:
             before = self._remember() if check else None
             if check:
                 self.d = self.physics.forget_overflow(self.m, self.d)
-            for _ in range(n):
-                if self._graph is not None:
+            if self._graph is None:
+                self.d = self.physics.run(self.m, self.d, n)
+            else:
+                for _ in range(n):
                     wp.capture_launch(self._graph)
-                else:
-                    self.d = self.physics.step(self.m, self.d)
         if before is not None:
             health = self.health()
             if not health.ok:

@@ -5,19 +5,19 @@ and a level, and a level is both: "hard-clutter, 5 ms or 1e-3". A physics with a
 accuracy, and reports every `interval`; every other one takes the time step. A level pairs what is usual, not what is
 equal: compare the lines in the picture, not the points.
 
-Wall time is taken over the whole run, a stretch at a time, and nothing else happens in what is timed. Of fixed steps a
-stretch is `sample` long, and contacts are looked at after each. Under error control it is an interval, in which peaks
-would be missed; there the run is made once more, untimed, with reports as often as `sample`, and the deeper of the two
-counts. Neither sees all: reports cut steps short, so that the second run is not quite the one that was timed, and less
-deep at low accuracies.
+Wall time is taken over the whole run, a stretch at a time, and nothing else happens in what is timed: a stretch ends
+where somebody looks at the contacts, and worlds wait for each other. Where looks are more seldom than every `sample`,
+peaks would be missed; there the run is made once more, untimed, with a look that often, and the deeper of the two
+counts. Neither sees all: under error control looks cut steps short, so that the second run is not quite the one that
+was timed, and less deep at low accuracies.
 
 The error is the distance of the body that is farthest from where it is in a reference run of the same physics, which
 is of the same contact model: at `reference_timestep` or `reference_accuracy`. Clutter is chaotic, and compares for a
 few tenths of a second. A physics whose contact depends on its time step converges to no motion, and keeps its error.
 
-On a GPU there is one level, and the question is another: what does it cost to go no deeper? MuJoCo's contact is as soft
-as `solref` says, so that the bodies get a time constant of 5 ms instead of 20 there, and MuJoCo the
-step of 2 ms that this needs.
+On a GPU the question is another: what does it cost to go no deeper? MuJoCo's contact is as soft as `solref` says, so
+that the bodies get a time constant of 5 ms instead of 20 there, and MuJoCo the step of 2 ms that this needs, or half
+that. Speeds compare where depths do.
 
 Physics that solve islands of touching bodies by themselves count an iteration of one by its share of the dofs; those of
 Drake, and of the paper, are of the whole world.
@@ -70,11 +70,14 @@ class Settings:
         "what is run: SCENE for SECONDS compared at SECONDS; the first is scored",
     )
     timesteps: tuple[float, ...] = setting(
-        (0.002,), "length of a step at each level, of fixed steps [s]", low=1e-5, high=0.1
+        (0.002, 0.001), "length of a step at each level, of fixed steps [s]", low=1e-5, high=0.1
     )
-    accuracies: tuple[float, ...] = setting((1e-3,), "accuracy at each level, under error control", low=1e-9, high=1.0)
+    accuracies: tuple[float, ...] = setting(
+        (1e-2, 1e-3), "accuracy at each level, under error control", low=1e-9, high=1.0
+    )
     interval: float = setting(0.1, "time between reports under error control [s]", low=1e-3, high=1.0)
-    sample: float = setting(0.1, "time between looks at the contacts [s]", low=1e-4, high=1.0)
+    stretch: float = setting(1.0, "simulated time that is timed at once, with no looks in it [s]", low=1e-4, high=10.0)
+    sample: float = setting(0.1, "time between looks at the contacts, timed or not [s]", low=1e-4, high=1.0)
     reference_timestep: float = setting(1e-3, "length of a step in the reference run [s]", low=1e-6, high=0.1)
     reference_accuracy: float = setting(1e-4, "accuracy of the reference run", low=1e-10, high=1.0)
     trace: float = setting(3.0, "simulated time over which steps are drawn [s]", low=0.01, high=100.0)
@@ -161,6 +164,7 @@ class WorkPrecision(Experiment[Settings]):
         "scenes": (PAPER, "cylinder for 1 compared at 0.5"),
         "timesteps": (0.01, 0.005, 0.002),
         "accuracies": (1e-2, 1e-3, 1e-4),
+        "stretch": 0.01,
         "sample": 0.01,
         "reference_timestep": 2e-4,
         "reference_accuracy": 1e-6,
@@ -170,6 +174,7 @@ class WorkPrecision(Experiment[Settings]):
         "scenes": ("soft-clutter:layers=1 for 0.2 compared at 0.1",),
         "timesteps": (0.01, 0.005),
         "accuracies": (1e-2, 1e-3),
+        "stretch": 0.01,
         "sample": 0.01,
         "reference_timestep": 0.001,
         "reference_accuracy": 1e-4,
@@ -208,18 +213,19 @@ class WorkPrecision(Experiment[Settings]):
         entrant = changed(physics, accuracy=case.accuracy) if controlled else physics
         reference = self._reference(scene, physics, settings, trial)
         deepest = np.full(settings.worlds, np.nan)
-        if controlled and settings.sample < settings.interval:
-            fine = trial.simulation(scene.name, entrant, nworld=settings.worlds, timestep=settings.sample)
-            deepest = _run(fine, scene, settings, trial).deepest
-            del fine
         timestep = settings.interval if controlled else case.timestep
+        if settings.sample < max(settings.stretch, timestep):
+            often = min(settings.sample, timestep)
+            fine = trial.simulation(scene.name, entrant, nworld=settings.worlds, timestep=often)
+            deepest = _run(fine, scene, settings.sample, settings, trial).deepest
+            del fine
         sim = trial.simulation(scene.name, entrant, nworld=settings.worlds, timestep=timestep)
         timing.warm_up(sim, 1)
         runs = []
         for _ in range(settings.repeats):
             sim.reset()
             before = _counts(sim)
-            runs.append(_run(sim, scene, settings, trial))
+            runs.append(_run(sim, scene, settings.stretch, settings, trial))
         seconds, doubts = timing.fastest([run.seconds for run in runs], [run.contacts for run in runs])
         _, speed, energy = bodies_of(sim)
         wall = seconds.sum() / scene.duration
@@ -352,10 +358,10 @@ def _scatter(sim: Simulation, settings: Settings, trial: Trial) -> None:
         sim.qvel = sim.qvel.numpy() + noise
 
 
-def _run(sim: Simulation, scene: Scene, settings: Settings, trial: Trial) -> Run:
-    """Run a scene from its start, timing stretches of `sample` or of a step; contacts are seen in between."""
+def _run(sim: Simulation, scene: Scene, seconds: float, settings: Settings, trial: Trial) -> Run:
+    """Run a scene from its start, timing stretches as long as that, or as a step; contacts are seen in between."""
     timestep = float(sim.mjm.opt.timestep)
-    stretch = max(1, round(settings.sample / timestep))
+    stretch = max(1, round(seconds / timestep))
     early, total = round(scene.early / timestep), round(scene.duration / timestep)
     deepest = np.full(settings.worlds, np.nan)
     positions = np.zeros(0)
@@ -364,17 +370,17 @@ def _run(sim: Simulation, scene: Scene, settings: Settings, trial: Trial) -> Run
     with timing.undisturbed():
         while done < total:
             steps = min(stretch, (early if done < early else total) - done)
-            seconds = timing.timed(sim, steps, trial)
+            took = timing.timed(sim, steps, trial)
             contacts = sim.contacts()
             touching = contacts.dist <= 0.0
             np.fmax.at(deepest, contacts.world[touching], -1e3 * contacts.dist[touching])
-            rows.append((seconds, touching.sum()))
+            rows.append((took, touching.sum()))
             done += steps
             if done == early:
                 positions = bodies_of(sim)[0]
             trial.progress(done / total)
-    seconds, number = np.array(rows, dtype=float).T
-    return Run(seconds, number, deepest, positions)
+    times, number = np.array(rows, dtype=float).T
+    return Run(times, number, deepest, positions)
 
 
 def _counts(sim: Simulation) -> dict[str, float]:

@@ -140,6 +140,12 @@ class Physics(abc.ABC, Generic[M, D]):
     def step(self, m: M, d: D) -> D:
         """Advance every world by exactly its `opt.timestep`."""
 
+    def run(self, m: M, d: D, n: int) -> D:
+        """Advance every world by n timesteps, with nobody to look or to write in between."""
+        for _ in range(n):
+            d = self.step(m, d)
+        return d
+
     def compile(self, m: M, d: D) -> None:
         """Get ready to step, without stepping; for a physics that cannot be captured and launches graphs of its own."""
 

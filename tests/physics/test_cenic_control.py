@@ -4,10 +4,12 @@ import math
 
 import numpy as np
 import pytest
+import warp as wp
 
 import stickslip as ss
 from stickslip.errors import Diverged
 from stickslip.physics.cenic import integrator
+from stickslip.physics.cenic.data import room_of
 from tests import support
 
 FREE = """<mujoco>
@@ -191,6 +193,49 @@ def test_stepping_twice_is_stepping_once_as_far(device: str, scene: str) -> None
     twice.step(10)
     for a, b in zip(support.exact(once), support.exact(twice), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_worlds_that_need_not_wait_move_as_if_they_did(device: str) -> None:
+    """Five steps at once, in which worlds run ahead of each other, and one at a time: the same states and contacts."""
+    box = 'pos="0 0 {}"><freejoint/><geom type="box" size=".05 .05 .05"/></body>'
+    worlds = f'<mujoco><worldbody><geom type="plane" size="2 2 1"/><body {box.format(0.051)}</worldbody></mujoco>'
+    once, often = (ss.Simulation(worlds, ss.Cenic(), nworld=4, device=device, timestep=0.03) for _ in range(2))
+    for sim in (once, often):
+        start = np.tile(sim.qpos.numpy()[:1], (4, 1))
+        start[:, 2] += [0.0, 0.001, 0.05, 0.4]
+        sim.qpos = start
+    once.step(5)
+    for _ in range(5):
+        often.step()
+    took = once.stats().steps
+    assert len(set(took)) > 1, took
+    np.testing.assert_array_equal(took, often.stats().steps)
+    support.assert_same(once.state, often.state, device)
+    if device == "cpu":
+        for a, b in zip(support.exact(once), support.exact(often), strict=True):
+            np.testing.assert_array_equal(a, b)
+    np.testing.assert_allclose(once.contacts().force, often.contacts().force, rtol=1e-5, atol=1e-5)
+
+
+def test_worlds_run_ahead_of_one_that_takes_long(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worlds whose impacts come in different timesteps take as many attempts as the slower; more if they had to wait."""
+    attempts = []
+    launch = wp.capture_launch
+    sims = [ss.Simulation(FALL, ss.Cenic(accuracy=1e-5), nworld=2, device=device, timestep=0.1) for _ in range(2)]
+    for sim in sims:
+        start = sim.qpos.numpy()
+        start[1] *= 0.2
+        sim.qpos = start
+        sim.compile()
+        judge = room_of(sim.d).graphs["judge"]
+        count = []
+        monkeypatch.setattr(wp, "capture_launch", lambda g, n=count, j=judge: (n.append(g is j), launch(g)))
+        for n in (6,) if sim is sims[0] else (1,) * 6:
+            sim.step(n)
+        attempts.append(sum(count))
+    support.assert_same(sims[0].state, sims[1].state, device)
+    stats = sims[0].stats()
+    assert attempts[0] == (stats.steps + stats.rejections).max() < attempts[1], attempts
 
 
 def test_a_state_written_between_steps_is_taken(device: str) -> None:

@@ -21,10 +21,14 @@ FIRST = 0.1
 
 @wp.struct
 class Clock:
-    """Time of each world within a step of the simulation; shapes (nworld,).
+    """Time of each world within a timestep of the simulation; shapes (nworld,).
+
+    Worlds meet all targets, but wait for each other only at the last that was asked for.
 
     Attributes:
-        left: time to the target, s
+        asked: timesteps to go until all worlds have to be at the same time        (1,)
+        ahead: how many of them come after this one
+        left: time to the target, the end of this one, s
         next: step that the error allows, s
         dt: step of this attempt, s; 0: the world has arrived; negative: its error is too large already
         half, whole: the same as single precision sees half of it, and all, s
@@ -36,6 +40,8 @@ class Clock:
         count: worlds that have not arrived; steps that the last attempt brought; worlds that go on half way     (3,)
     """
 
+    asked: wp.array[int]
+    ahead: wp.array[int]
     left: wp.array[wp.float64]
     next: wp.array[wp.float64]
     dt: wp.array[wp.float64]
@@ -84,8 +90,9 @@ def start_clock(
     # Out:
     clock: Clock,
 ):
-    """A new target, one timestep away."""
+    """A new target, one timestep away, and as many more after it as were asked for."""
     worldid = wp.tid()
+    clock.ahead[worldid] = clock.asked[0] - 1
     clock.left[worldid] = real(opt_timestep[worldid % opt_timestep.shape[0]])
     if clock.next[worldid] <= real(0.0):
         clock.next[worldid] = first
@@ -166,6 +173,8 @@ def fail_late(clock: Clock, qpos: wp.array2d[real], qvel: wp.array2d[real]):
 
 @wp.kernel
 def judge_step(
+    # Model:
+    opt_timestep: wp.array[float],
     # In:
     weights: wp.array[wp.float64],
     bounds: Bounds,
@@ -216,6 +225,9 @@ def judge_step(
         clock.left[worldid] -= dt
         if clock.left[worldid] <= real(1.0e-9) * dt:
             clock.left[worldid] = real(0.0)
+            if clock.ahead[worldid] > 0:
+                clock.ahead[worldid] -= 1
+                clock.left[worldid] = real(opt_timestep[worldid % opt_timestep.shape[0]])
         for i in range(qpos.shape[1]):
             qpos_last[worldid, i] = qpos[worldid, i]
             qpos[worldid, i] = qpos_end[worldid, i]

@@ -79,7 +79,8 @@ def own_data(
         setattr(mid, name, getattr(d, name))
     clock, ring = Clock(), Trace()
     for name, var in Clock.vars.items():
-        setattr(clock, name, wp.zeros(3 if name == "count" else nworld, dtype=var.type.dtype))
+        size = {"count": 3, "asked": 1}.get(name, nworld)
+        setattr(clock, name, wp.zeros(size, dtype=var.type.dtype))
     clock.dt = base.dt
     ring.room = trace
     ring.time, ring.dt = (wp.zeros((nworld, trace), dtype=real) for _ in range(2))

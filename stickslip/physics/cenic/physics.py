@@ -107,7 +107,12 @@ class Cenic(ConvexPhysics):
         return integrator.Settings(bounds, self.scheme, self.iterations, self.reuse, self.passes)
 
     def advance(self, m: model.Model, d: Data) -> None:
-        integrator.step(m, d, self._settings())
+        integrator.run(m, d, self._settings(), 1)
+
+    def run(self, m: model.Model, d: Data, n: int) -> Data:
+        if n:
+            integrator.run(m, d, self._settings(), n)
+        return d
 
     def compile(self, m: model.Model, d: Data) -> None:
         integrator.compile_step(m, d, self._settings())

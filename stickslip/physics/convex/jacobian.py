@@ -14,21 +14,28 @@ const int dim = touch.dim.data[slot];
 const float* const J = touch.J.data + (size_t)slot * tree.ndim * tree.width;
 """
 
-# loops over rows are unrolled, so that what they index stays in registers
 _VELOCITY = (
     _CONTACT
     + """
 const double* const v = x.data + (size_t)worldid * (x.strides[0] / sizeof(double));
-double sum[6] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
+const int width = tree.width;
+wp::vec_t<6, wp::float64> out(0.0);
+#pragma unroll 1
 for (int e = 0; e < num1 + num2; ++e) {
     const double speed = v[chain[e < num1 ? adr1 + e : adr2 + e - num1]];
-    #pragma unroll
-    for (int r = 0; r < 6; ++r)
-        if (r < dim) sum[r] += (double)J[r * tree.width + e] * speed;
+    out[0] += J[e] * speed;
+    if (dim > 1) {
+        out[1] += J[width + e] * speed;
+        out[2] += J[2 * width + e] * speed;
+        if (dim > 3) {
+            out[3] += J[3 * width + e] * speed;
+            if (dim > 4) {
+                out[4] += J[4 * width + e] * speed;
+                out[5] += J[5 * width + e] * speed;
+            }
+        }
+    }
 }
-wp::vec_t<6, wp::float64> out;
-#pragma unroll
-for (int r = 0; r < 6; ++r) out[r] = sum[r];
 return out;
 """
 )
@@ -44,11 +51,17 @@ _SCATTER = (
     _CONTACT
     + """
 double* const out = g.data + (size_t)worldid * (g.strides[0] / sizeof(double));
+const int width = tree.width;
+#pragma unroll 1
 for (int e = 0; e < num1 + num2; ++e) {
-    double sum = 0.0;
-    #pragma unroll
-    for (int r = 0; r < 6; ++r)
-        if (r < dim) sum += (double)J[r * tree.width + e] * impulse[r];
+    double sum = J[e] * impulse[0];
+    if (dim > 1) {
+        sum += J[width + e] * impulse[1] + J[2 * width + e] * impulse[2];
+        if (dim > 3) {
+            sum += J[3 * width + e] * impulse[3];
+            if (dim > 4) sum += J[4 * width + e] * impulse[4] + J[5 * width + e] * impulse[5];
+        }
+    }
     double* const target = out + (e < num1 ? chain[adr1 + e] : chain[adr2 + e - num1]);
 #if defined(__CUDA_ARCH__)
     atomicAdd(target, -sum);
@@ -63,6 +76,51 @@ for (int e = 0; e < num1 + num2; ++e) {
 @wp.func_native(_SCATTER)
 def subtract_impulse(tree: Tree, touch: Touch, impulse: vec6, g: wp.array2d[wp.float64], slot: int, worldid: int):
     """g -= J' impulse of one contact."""
+    ...
+
+
+_SLIP = """
+const double* const v = (const double*)(touch.v.data + slot);
+const double* const dv = (const double*)(touch.dv.data + slot);
+const double* const musq = (const double*)(touch.musq.data + slot);
+const int dim = touch.dim.data[slot];
+wp::vec_t<3, wp::float64> out(0.0);
+#pragma unroll 1
+for (int r = 1; r < dim; ++r) {
+    const double dt = dv[r], t = v[r] + alpha * dt, m = musq[r - 1];
+    out[0] += m * t * t;
+    out[1] += m * dt * t;
+    out[2] += m * dt * dt;
+}
+return out;
+"""
+
+
+@wp.func_native(_SLIP)
+def slip_along(touch: Touch, alpha: wp.float64, slot: int) -> wp.vec3d:
+    """mu^2 t^2, and its first and second derivative along the direction, over two, at alpha; t: what slips."""
+    ...
+
+
+_ADVANCE = """
+double* const v = (double*)(touch.v.data + slot);
+const double* const dv = (const double*)(touch.dv.data + slot);
+const double* const musq = (const double*)(touch.musq.data + slot);
+const int dim = touch.dim.data[slot];
+double sum = 0.0;
+#pragma unroll 1
+for (int r = 0; r < dim; ++r) {
+    double x = v[r];
+    if (alpha != 0.0) v[r] = x = x + alpha * dv[r];
+    if (r) sum += musq[r - 1] * x * x;
+}
+return sum;
+"""
+
+
+@wp.func_native(_ADVANCE)
+def advance_contact(touch: Touch, alpha: wp.float64, slot: int) -> wp.float64:
+    """v += alpha dv; mu^2 t^2 there, t: what slips."""
     ...
 
 
@@ -192,8 +250,6 @@ H[row] += dt * ((double)inertia.damping.data[own] + dt * (double)inertia.spring.
 
 
 @wp.func_native(_ADD_INERTIA)
-def set_inertia(
-    tree: Tree, inertia: Inertia, factor: wp.array2d[wp.float64], dt: wp.float64, worldid: int, i: int
-):
+def set_inertia(tree: Tree, inertia: Inertia, factor: wp.array2d[wp.float64], dt: wp.float64, worldid: int, i: int):
     """Row of dof i of the Hessian = A, where A has entries."""
     ...

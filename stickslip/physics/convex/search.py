@@ -6,10 +6,11 @@ them more than it computes.
 
 import warp as wp
 
+from stickslip.physics.convex.jacobian import slip_along
 from stickslip.physics.convex.lanes import lane_sum
-from stickslip.physics.convex.laws import row_impulse, tangential
+from stickslip.physics.convex.laws import row_impulse
 from stickslip.physics.convex.layout import Islands, Material, RowSet, Share, Solver, Touch
-from stickslip.physics.convex.potential import normal_impulse, real, slip
+from stickslip.physics.convex.potential import normal_impulse, real
 
 wp.set_module_options({"enable_backward": False})
 
@@ -41,23 +42,19 @@ def along(
     curvature = real(0.0)
     for k in range(share.contact + share.lane, share.contact_end, share.nlane):
         slot = islands.contact[k]
-        v = touch.v[slot]
-        dv = touch.dv[slot]
-        normal, bend = normal_impulse(
-            v[0] + alpha * dv[0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt
-        )
-        slope -= weight * normal * dv[0]
-        curvature += weight * bend * dv[0] * dv[0]
+        dv = touch.dv[slot][0]
+        v = touch.v[slot][0] + alpha * dv
+        normal, bend = normal_impulse(v, touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt)
+        slope -= weight * normal * dv
+        curvature += weight * bend * dv * dv
         lagged = weight * dt * touch.lagged[slot]
         if lagged > real(0.0):
-            dt5 = tangential(dv)
-            t = tangential(v) + alpha * dt5
-            musq = touch.musq[slot]
-            s = slip(t, musq, blur * touch.eps[slot])
-            scaled = wp.cw_mul(musq, dt5)
-            a = wp.dot(scaled, t) / s
+            eps = blur * touch.eps[slot]
+            terms = slip_along(touch, alpha, slot)
+            inverse = real(1.0) / wp.sqrt(eps * eps + terms[0])
+            a = terms[1] * inverse
             slope += lagged * a
-            curvature += lagged / s * (wp.dot(scaled, dt5) - a * a)
+            curvature += lagged * inverse * (terms[2] - a * a)
     for k in range(share.row + share.lane, share.row_end, share.nlane):
         r = islands.row[worldid, k]
         ds = rows.ds[worldid, r]

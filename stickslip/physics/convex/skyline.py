@@ -3,7 +3,7 @@
 Row i of world w starts at column `first[w, i]`; entry (i, j) stands at `adr[w, i] + j`; `last[w, j]` is the last row
 that has a column j. The rows of a tree start at the same column. Rows that begin together, and reach no further back,
 are a matrix of their own. The diagonal of the factor holds the reciprocals of
-its entries. On CUDA the lanes of a world go through it six columns at a time, on the CPU two rows and two columns.
+its entries. On CUDA the lanes of an island go through it six columns at a time, on the CPU two rows and two columns.
 """
 
 import warp as wp
@@ -17,16 +17,6 @@ const int* const a = adr.data + (size_t)worldid * (adr.strides[0] / sizeof(int))
 #if defined(__CUDA_ARCH__)
 const int* const z = last.data + (size_t)worldid * (last.strides[0] / sizeof(int));
 #define SYNC_LANES if (nlane > 32) __syncthreads(); else __syncwarp();
-// the columns from j0 on that are done together, and the factor of their square on the diagonal
-#define LOAD_SQUARE \
-    int nb = 1; \
-    while (nb < 6 && j0 + nb < end && f[j0 + nb] == f[j0]) ++nb; \
-    double D[21]; \
-    _Pragma("unroll") for (int c = 0; c < 6; ++c) { \
-        const double* const row = L + a[j0 + (c < nb ? c : 0)] + j0; \
-        _Pragma("unroll") for (int e = 0; e < 6; ++e) \
-            if (e <= c) D[c * (c + 1) / 2 + e] = c < nb ? row[e] : (e == c ? 1.0 : 0.0); \
-    }
 #endif
 """
 
@@ -37,17 +27,20 @@ _FACTOR = (
 int j0 = begin;
 while (j0 < end) {
     int count = 1;
+    #pragma unroll 1
     while (count < 6 && j0 + count < end && f[j0 + count] == f[j0]) ++count;
     const double* col[6];
     #pragma unroll
     for (int c = 0; c < 6; ++c) col[c] = L + a[j0 + (c < count ? c : 0)];
     const int fj = f[j0], bottom = z[j0 + count - 1];
+    // what the columns before take off these
+    #pragma unroll 1
     for (int i = j0 + lane; i <= bottom; i += nlane) {
         const int fi = f[i];
         if (fi >= j0 + count) continue;
         double* const Li = L + a[i];
         double s[6] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
-        #pragma unroll 4
+        #pragma unroll 2
         for (int k = fi > fj ? fi : fj; k < j0; ++k) {
             const double x = Li[k];
             #pragma unroll
@@ -58,38 +51,27 @@ while (j0 < end) {
             if (c < count && j0 + c <= i && j0 + c >= fi) Li[j0 + c] -= s[c];
     }
     SYNC_LANES
-    LOAD_SQUARE
-    SYNC_LANES
-    #pragma unroll
-    for (int c = 0; c < 6; ++c) {
-        #pragma unroll
-        for (int e = 0; e < 6; ++e) {
-            if (e > c) continue;
-            double x = D[c * (c + 1) / 2 + e];
-            #pragma unroll
-            for (int k = 0; k < 6; ++k)
-                if (k < e) x -= D[c * (c + 1) / 2 + k] * D[e * (e + 1) / 2 + k];
-            D[c * (c + 1) / 2 + e] = e == c ? rsqrt(x > least ? x : least) : x * D[e * (e + 1) / 2 + e];
+    // one column after the other among themselves; a column is scaled when none needs it any more
+    #pragma unroll 1
+    for (int j = j0; j < j0 + count; ++j) {
+        const double pivot = L[a[j] + j];
+        const double d = rsqrt(pivot > least ? pivot : least);
+        #pragma unroll 1
+        for (int i = j + 1 + lane; i <= bottom; i += nlane) {
+            if (f[i] > j) continue;
+            double* const Li = L + a[i];
+            const double l = Li[j] * d * d;
+            const int stop = i < j0 + count ? i + 1 : j0 + count;
+            #pragma unroll 1
+            for (int k = j + 1; k < stop; ++k) Li[k] -= l * L[a[k] + j];
         }
-    }
-    for (int i = j0 + lane; i <= bottom; i += nlane) {
-        const int skip = f[i] - j0;  // columns that come before the row begins: another tree may stand between
-        if (skip >= nb) continue;
-        double* const Li = L + a[i] + j0;
-        double l[6];
-        #pragma unroll
-        for (int c = 0; c < 6; ++c) {
-            const bool own = c < nb && c >= skip && c <= i - j0;
-            double x = own ? Li[c] : 0.0;
-            #pragma unroll
-            for (int k = 0; k < 6; ++k)
-                if (k < c) x -= l[k] * D[c * (c + 1) / 2 + k];
-            l[c] = x * D[c * (c + 1) / 2 + c];
-            if (own) Li[c] = c == i - j0 ? D[c * (c + 1) / 2 + c] : l[c];
-        }
+        SYNC_LANES
+        #pragma unroll 1
+        for (int i = j + lane; i <= bottom; i += nlane)
+            if (f[i] <= j) L[a[i] + j] = i == j ? d : L[a[i] + j] * d;
     }
     SYNC_LANES
-    j0 += nb;
+    j0 += count;
 }
 #else
 typedef double pair __attribute__((vector_size(16), aligned(8)));
@@ -163,72 +145,27 @@ _SOLVE = (
     + """
 double* const b = x.data + (size_t)worldid * (x.strides[0] / sizeof(double));
 #if defined(__CUDA_ARCH__)
-int j0 = begin;
-while (j0 < end) {
-    LOAD_SQUARE
-    double y[6];
-    #pragma unroll
-    for (int c = 0; c < 6; ++c) {
-        double v = c < nb ? b[j0 + c] : 0.0;
-        #pragma unroll
-        for (int k = 0; k < 6; ++k)
-            if (k < c) v -= D[c * (c + 1) / 2 + k] * y[k];
-        y[c] = v * D[c * (c + 1) / 2 + c];
-    }
+// what is found is written a step later, when all lanes have read what stood there
+double y = 0.0;
+#pragma unroll 1
+for (int j = begin; j < end; ++j) {
+    if (j > begin && lane == 0) b[j - 1] = y;
+    y = b[j] * L[a[j] + j];
+    #pragma unroll 1
+    for (int i = j + 1 + lane; i <= z[j]; i += nlane)
+        if (f[i] <= j) b[i] -= L[a[i] + j] * y;
     SYNC_LANES
-    for (int i = j0 + lane; i <= z[j0 + nb - 1]; i += nlane) {
-        const int skip = f[i] - j0;
-        if (skip >= nb) continue;
-        if (i < j0 + nb) {
-            #pragma unroll
-            for (int c = 0; c < 6; ++c) if (c == i - j0) b[i] = y[c];
-        } else {
-            const double* const Li = L + a[i] + j0;
-            double v = b[i];
-            #pragma unroll
-            for (int c = 0; c < 6; ++c) if (c < nb && c >= skip) v -= Li[c] * y[c];
-            b[i] = v;
-        }
-    }
-    SYNC_LANES
-    j0 += nb;
 }
-int past = end;
-while (past > begin) {
-    int j0 = past - 1;
-    while (j0 > begin && past - j0 < 6 && f[j0 - 1] == f[past - 1]) --j0;
-    // a tree of more than six dofs is cut from its end here, from its start above: the square is read as it stands
-    const int nb = past - j0;
-    double D[21], y[6];
-    #pragma unroll
-    for (int c = 0; c < 6; ++c) {
-        const double* const row = L + a[j0 + (c < nb ? c : 0)] + j0;
-        #pragma unroll
-        for (int e = 0; e < 6; ++e)
-            if (e <= c) D[c * (c + 1) / 2 + e] = c < nb ? row[e] : (e == c ? 1.0 : 0.0);
-        y[c] = c < nb ? b[j0 + c] : 0.0;
-    }
-    #pragma unroll
-    for (int c = 5; c >= 0; --c) {
-        #pragma unroll
-        for (int k = 5; k > c; --k) y[c] -= D[k * (k + 1) / 2 + c] * y[k];
-        y[c] *= D[c * (c + 1) / 2 + c];
-    }
+#pragma unroll 1
+for (int j = end - 1; j >= begin; --j) {
+    const double* const p = L + a[j];
+    y = (j == end - 1 ? y : b[j]) * p[j];
+    #pragma unroll 1
+    for (int k = f[j] + lane; k < j; k += nlane) b[k] -= p[k] * y;
     SYNC_LANES
-    for (int k = f[j0] + lane; k < past; k += nlane) {
-        if (k >= j0) {
-            #pragma unroll
-            for (int c = 0; c < 6; ++c) if (c == k - j0) b[k] = y[c];
-        } else {
-            double v = b[k];
-            #pragma unroll
-            for (int c = 0; c < 6; ++c) if (c < nb) v -= L[a[j0 + c] + k] * y[c];
-            b[k] = v;
-        }
-    }
-    SYNC_LANES
-    past = j0;
+    if (lane == 0) b[j] = y;
 }
+SYNC_LANES
 #else
 typedef double pair __attribute__((vector_size(16), aligned(8)));
 for (int i = begin; i < end; ++i) {
