@@ -218,7 +218,7 @@ def test_worlds_that_need_not_wait_move_as_if_they_did(device: str) -> None:
 
 
 def test_worlds_run_ahead_of_one_that_takes_long(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Worlds whose impacts come in different timesteps take as many attempts as the slower; more if they had to wait."""
+    """Worlds that land in different timesteps take as many attempts as the slower one; more if they had to wait."""
     attempts = []
     launch = wp.capture_launch
     sims = [ss.Simulation(FALL, ss.Cenic(accuracy=1e-5), nworld=2, device=device, timestep=0.1) for _ in range(2)]

@@ -141,7 +141,7 @@ def problems_of(sim: ss.Simulation) -> list[convex.Problem]:
 def simulation(case: str, device: str, steps: tuple[float, ...], physics: Icf, states: int = 2) -> ss.Simulation:
     """A scene, a model of the references or one of this file: `states` states, each with every size of step."""
     if case in SCENES:
-        scene, values = case, fallen(case, states)
+        scene, values = case, fallen(case, device, states)
     else:
         scene = OWN[case] if case in OWN else models.load(case)
         values = key_states(case, states)
@@ -156,9 +156,9 @@ def simulation(case: str, device: str, steps: tuple[float, ...], physics: Icf, s
 
 
 @functools.cache
-def fallen(scene: str, states: int) -> dict[str, np.ndarray]:
+def fallen(scene: str, device: str, states: int) -> dict[str, np.ndarray]:
     """A scene after it has come into contact, with velocities of its own for each state and random controls."""
-    sim = ss.Simulation(scene, Icf(), device="cpu", timestep=0.01)
+    sim = ss.Simulation(scene, Icf(), device=device, timestep=0.01)
     sim.step(SCENES[scene])
     random = np.random.default_rng(0)
     noise = random.normal(0.0, 0.3, (states, sim.mjm.nv))

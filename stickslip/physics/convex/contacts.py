@@ -166,6 +166,7 @@ def fill_contacts(
     body2 = tree.geom_bodyid[geom[1]]
     touch.body1[slot] = body1
     touch.body2[slot] = body2
+    touch.ndof[slot] = tree.chain_num[body1] + tree.chain_num[body2]
 
     base = slot * tree.ndim * tree.width
     surface = pool.surfacevel[conid]
@@ -183,16 +184,17 @@ def fill_contacts(
         adr = tree.chain_adr[body]
         for e in range(tree.chain_num[body]):
             dof = tree.chain_dof[adr + e]
+            touch.dof[slot * tree.width + shift + e] = dof
             cdof = cdof_in[worldid, dof]
             linear = sign * (frame * point_velocity(cdof, arm))
             angular = sign * (frame * wp.spatial_top(cdof))
             speed = v_start[worldid, dof]
             for r in range(3):
                 if r < dim:
-                    touch.J[base + r * tree.width + shift + e] = linear[r]
+                    touch.J[base + r * tree.width + shift + e] = real(linear[r])
                     v[r] += real(linear[r]) * speed
                 if r + 3 < dim:
-                    touch.J[base + (r + 3) * tree.width + shift + e] = angular[r]
+                    touch.J[base + (r + 3) * tree.width + shift + e] = real(angular[r])
                     v[r + 3] += real(angular[r]) * speed
 
     solref = pool.solref[conid]

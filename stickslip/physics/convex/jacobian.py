@@ -1,28 +1,28 @@
-"""Products with the Jacobian of contacts, which stands contact by contact for the dofs of its two bodies."""
+"""Products with the Jacobian of contacts, which stands contact by contact for the dofs of its two bodies.
+
+Loops are not unrolled: on CUDA code that is longer than the cache of instructions costs more than it saves.
+"""
 
 import warp as wp
 
-from stickslip.physics.convex.layout import Inertia, Share, Touch, Tree, vec6
+from stickslip.physics.convex.layout import Inertia, Islands, Share, Touch, Tree, vec6
 
 wp.set_module_options({"enable_backward": False})
 
 _CONTACT = """
-const int adr1 = tree.chain_adr.data[touch.body1.data[slot]], num1 = tree.chain_num.data[touch.body1.data[slot]];
-const int adr2 = tree.chain_adr.data[touch.body2.data[slot]], num2 = tree.chain_num.data[touch.body2.data[slot]];
-const int* const chain = tree.chain_dof.data;
-const int dim = touch.dim.data[slot];
-const float* const J = touch.J.data + (size_t)slot * tree.ndim * tree.width;
+const int ndof = touch.ndof.data[slot], dim = touch.dim.data[slot], width = tree.width;
+const int* const dofs = touch.dof.data + (size_t)slot * width;
+const double* const J = touch.J.data + (size_t)slot * tree.ndim * width;
 """
 
 _VELOCITY = (
     _CONTACT
     + """
 const double* const v = x.data + (size_t)worldid * (x.strides[0] / sizeof(double));
-const int width = tree.width;
 wp::vec_t<6, wp::float64> out(0.0);
 #pragma unroll 1
-for (int e = 0; e < num1 + num2; ++e) {
-    const double speed = v[chain[e < num1 ? adr1 + e : adr2 + e - num1]];
+for (int e = 0; e < ndof; ++e) {
+    const double speed = v[dofs[e]];
     out[0] += J[e] * speed;
     if (dim > 1) {
         out[1] += J[width + e] * speed;
@@ -51,9 +51,8 @@ _SCATTER = (
     _CONTACT
     + """
 double* const out = g.data + (size_t)worldid * (g.strides[0] / sizeof(double));
-const int width = tree.width;
 #pragma unroll 1
-for (int e = 0; e < num1 + num2; ++e) {
+for (int e = 0; e < ndof; ++e) {
     double sum = J[e] * impulse[0];
     if (dim > 1) {
         sum += J[width + e] * impulse[1] + J[2 * width + e] * impulse[2];
@@ -62,11 +61,10 @@ for (int e = 0; e < num1 + num2; ++e) {
             if (dim > 4) sum += J[4 * width + e] * impulse[4] + J[5 * width + e] * impulse[5];
         }
     }
-    double* const target = out + (e < num1 ? chain[adr1 + e] : chain[adr2 + e - num1]);
 #if defined(__CUDA_ARCH__)
-    atomicAdd(target, -sum);
+    atomicAdd(out + dofs[e], -sum);
 #else
-    *target -= sum;
+    out[dofs[e]] -= sum;
 #endif
 }
 """
@@ -125,74 +123,72 @@ def advance_contact(touch: Touch, alpha: wp.float64, slot: int) -> wp.float64:
 
 
 _ASSEMBLE = """
-const int worldid = share.worldid, num = share.contact_end - share.contact;
-const int* const slots = contact.data + share.contact;
-const int* const at = inertia.at.data + (size_t)worldid * (inertia.at.strides[0] / sizeof(int));
+const int worldid = share.worldid, width = tree.width;
+const int* const slots = islands.contact.data;
 const int* const rowadr = inertia.adr.data + (size_t)worldid * (inertia.adr.strides[0] / sizeof(int));
 double* const H = factor.data + (size_t)worldid * (factor.strides[0] / sizeof(double));
-const int width = tree.width;
 #if defined(__CUDA_ARCH__)
 #define ADD_ENTRY(target, value) atomicAdd(&(target), value)
-for (int k = share.lane; k < num * width; k += share.nlane) {
-    const int slot = slots[k / width], e0 = k % width, e1 = e0 + 1;
 #else
 #define ADD_ENTRY(target, value) (target) += value
-for (int k = 0; k < num; ++k) {
-    const int slot = slots[k], e0 = 0, e1 = width;
 #endif
+// lanes take the rows of all contacts in turn
+int k = share.contact, e = share.lane;
+while (true) {
+    while (e >= width) { e -= width; ++k; }
+    if (k >= share.contact_end) break;
+    const int slot = slots[k], own = e;
+    e += share.nlane;
     const double normal = weight * touch.normal.data[slot], tangent = weight * touch.tangent.data[slot];
-    if (normal == 0.0 && tangent == 0.0) continue;
-    CONTACT
-    const double bend = weight * touch.bend.data[slot];
-    const wp::vec_t<5, wp::float64> musq = touch.musq.data[slot];
-    const wp::vec_t<6, wp::float64> v = touch.v.data[slot];
-    double m[6];
-    #pragma unroll
-    for (int r = 1; r < 6; ++r) m[r] = musq[r - 1] * v[r];
-    // within a tree places follow dofs
-    const int tree1 = num1 ? tree.body_treeid.data[touch.body1.data[slot]] : -1;
-    const int tree2 = num2 ? tree.body_treeid.data[touch.body2.data[slot]] : -1;
-    const int base1 = num1 ? at[tree.tree_dofadr.data[tree1]] - tree.tree_dofadr.data[tree1] : 0;
-    const int base2 = num2 ? at[tree.tree_dofadr.data[tree2]] - tree.tree_dofadr.data[tree2] : 0;
-    for (int e = e0; e < e1 && e < num1 + num2; ++e) {
-        const bool second = e >= num1;
-        const int row = second ? base2 + chain[adr2 + e - num1] : base1 + chain[adr1 + e];
-        double t[6];
-        t[0] = normal * J[e];
-        double along = 0.0;
-        #pragma unroll
-        for (int r = 1; r < 6; ++r)
-            if (r < dim) along += m[r] * J[r * width + e];
-        along *= bend;
-        #pragma unroll
-        for (int r = 1; r < 6; ++r)
-            t[r] = r < dim ? tangent * musq[r - 1] * J[r * width + e] - along * m[r] : 0.0;
-        double* const target = H + rowadr[row];
-        for (int part = 0; part < 2; ++part) {
-            int count = part ? num2 : num1;
-            if (!count) continue;
-            const int base = part ? base2 : base1;
-            const int* const dofs = chain + (part ? adr2 : adr1);
-            const float* const own = J + (part ? num1 : 0);
-            if (tree1 == tree2) while (count && base + dofs[count - 1] > row) --count;
-            else if ((part == 1) == second) count = e - (second ? num1 : 0) + 1;
-            else if (base + dofs[0] > row) continue;
-            #pragma unroll 1
-            for (int f = 0; f < count; ++f) {
-                double sum = t[0] * own[f];
-                if (dim > 1) {
-                    sum += t[1] * own[width + f] + t[2] * own[2 * width + f];
-                    if (dim > 3) {
-                        sum += t[3] * own[3 * width + f];
-                        if (dim > 4) sum += t[4] * own[4 * width + f] + t[5] * own[5 * width + f];
-                    }
-                }
-                ADD_ENTRY(target[base + dofs[f]], sum);
+    const int ndof = touch.ndof.data[slot], dim = touch.dim.data[slot];
+    if (own >= ndof || (normal == 0.0 && tangent == 0.0)) continue;
+    const int* const at = touch.at.data + (size_t)slot * width;
+    const double* const J = touch.J.data + (size_t)slot * tree.ndim * width;
+    // t: this row of J' G
+    double t0 = normal * J[own], t1 = 0.0, t2 = 0.0, t3 = 0.0, t4 = 0.0, t5 = 0.0;
+    if (dim > 1) {
+        const double* const v = (const double*)(touch.v.data + slot);
+        const double* const musq = (const double*)(touch.musq.data + slot);
+        const double j1 = musq[0] * J[width + own], j2 = musq[1] * J[2 * width + own];
+        double along = j1 * v[1] + j2 * v[2], j3 = 0.0, j4 = 0.0, j5 = 0.0;
+        if (dim > 3) {
+            j3 = musq[2] * J[3 * width + own];
+            along += j3 * v[3];
+            if (dim > 4) {
+                j4 = musq[3] * J[4 * width + own];
+                j5 = musq[4] * J[5 * width + own];
+                along += j4 * v[4] + j5 * v[5];
+            }
+        }
+        along *= weight * touch.bend.data[slot];
+        t1 = tangent * j1 - along * musq[0] * v[1];
+        t2 = tangent * j2 - along * musq[1] * v[2];
+        if (dim > 3) {
+            t3 = tangent * j3 - along * musq[2] * v[3];
+            if (dim > 4) {
+                t4 = tangent * j4 - along * musq[3] * v[4];
+                t5 = tangent * j5 - along * musq[4] * v[5];
             }
         }
     }
+    const int row = at[own];
+    double* const target = H + rowadr[row];
+    #pragma unroll 1
+    for (int f = 0; f < ndof; ++f) {
+        const int col = at[f];
+        if (col > row) continue;
+        double sum = t0 * J[f];
+        if (dim > 1) {
+            sum += t1 * J[width + f] + t2 * J[2 * width + f];
+            if (dim > 3) {
+                sum += t3 * J[3 * width + f];
+                if (dim > 4) sum += t4 * J[4 * width + f] + t5 * J[5 * width + f];
+            }
+        }
+        ADD_ENTRY(target[col], sum);
+    }
 }
-""".replace("    CONTACT\n", _CONTACT)
+"""
 
 
 @wp.func_native(_ASSEMBLE)
@@ -200,12 +196,12 @@ def add_contacts(
     tree: Tree,
     inertia: Inertia,
     touch: Touch,
-    contact: wp.array[int],
+    islands: Islands,
     weight: wp.float64,
     share: Share,
     factor: wp.array2d[wp.float64],
 ):
-    """Hessian += weight J' G J of the contacts of an island. Along a chain places grow: a tree keeps its order."""
+    """Hessian += weight J' G J of the contacts of an island, its lower triangle."""
     ...
 
 

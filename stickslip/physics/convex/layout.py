@@ -100,7 +100,9 @@ class Touch:
         con: contact of each slot                                                    (slot,)
         body1, body2: the bodies                                                     (slot,)
         dim: rows                                                                    (slot,)
-        J: rows of the Jacobian, for the dofs of the first body, then the second     (slot * ndim * width,)
+        ndof: dofs that move it                                                      (slot,)
+        dof, at: these dofs, of the first body, then the second, and their places    (slot * width,)
+        J: rows of the Jacobian, for these dofs                                      (slot * ndim * width,)
         elastic: elastic force at the start of the step, negative when apart, N      (slot,)
         stiffness, dissipation: N/m and s/m                                          (slot,)
         start: normal force at the start of the step, N                              (slot,)
@@ -121,7 +123,10 @@ class Touch:
     body1: wp.array[int]
     body2: wp.array[int]
     dim: wp.array[int]
-    J: wp.array[float]
+    ndof: wp.array[int]
+    dof: wp.array[int]
+    at: wp.array[int]
+    J: wp.array[wp.float64]
     elastic: wp.array[wp.float64]
     stiffness: wp.array[wp.float64]
     dissipation: wp.array[wp.float64]

@@ -253,6 +253,7 @@ def make_problem(mjm: mujoco.MjModel, d: mjw.Data, external: Sequence[int] = ())
     }
     _fill(inertia, Inertia, shapes, done=("M",))
     shapes = {"adr num": (nworld,), "cursor": (1,), "J": (d.naconmax * size[0] * size[1],)}
+    shapes["dof at"] = (d.naconmax * size[1],)
     _fill(touch, Touch, shapes, (d.naconmax,))
     rows.n = len(plan.source)
     rows.num = _ints([len(columns) for columns in plan.columns])

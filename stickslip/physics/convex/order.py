@@ -103,8 +103,8 @@ def contact_island(tree: Tree, touch: Touch, islands: Islands, slot: int, worldi
 
 
 @wp.kernel
-def sort_islands(tree: Tree, touch: Touch, rows: RowSet, nlane: int, islands: Islands):
-    """List the contacts and the rows of each island of a world."""
+def sort_islands(tree: Tree, inertia: Inertia, rows: RowSet, nlane: int, touch: Touch, islands: Islands):
+    """List the contacts and the rows of each island of a world, and the places of the dofs that move a contact."""
     worldid, lane = wp.tid()
     num = islands.num[worldid]
     for k in range(lane, num + 1, nlane):
@@ -128,6 +128,9 @@ def sort_islands(tree: Tree, touch: Touch, rows: RowSet, nlane: int, islands: Is
     for k in range(lane, touch.num[worldid], nlane):
         island = contact_island(tree, touch, islands, adr + k, worldid)
         islands.contact[wp.atomic_add(islands.contact_adr, worldid, island, 1)] = adr + k
+        base = (adr + k) * tree.width
+        for e in range(touch.ndof[adr + k]):
+            touch.at[base + e] = inertia.at[worldid, touch.dof[base + e]]
     for r in range(lane, rows.n, nlane):
         if rows.tree[r] >= 0:
             island = islands.tree[worldid, rows.tree[r]]

@@ -51,7 +51,7 @@ while (j0 < end) {
             if (c < count && j0 + c <= i && j0 + c >= fi) Li[j0 + c] -= s[c];
     }
     SYNC_LANES
-    // one column after the other among themselves; a column is scaled when none needs it any more
+    // one column after the other among themselves; those of their own rows are scaled at the end, when all have read them
     #pragma unroll 1
     for (int j = j0; j < j0 + count; ++j) {
         const double pivot = L[a[j] + j];
@@ -60,15 +60,19 @@ while (j0 < end) {
         for (int i = j + 1 + lane; i <= bottom; i += nlane) {
             if (f[i] > j) continue;
             double* const Li = L + a[i];
-            const double l = Li[j] * d * d;
-            const int stop = i < j0 + count ? i + 1 : j0 + count;
+            const double l = Li[j] * d;
+            if (i >= j0 + count) Li[j] = l;
             #pragma unroll 1
-            for (int k = j + 1; k < stop; ++k) Li[k] -= l * L[a[k] + j];
+            for (int k = j + 1; k < j0 + count && k <= i; ++k) Li[k] -= l * d * L[a[k] + j];
         }
         SYNC_LANES
+        if (lane == 0) L[a[j] + j] = d;
+    }
+    SYNC_LANES
+    if (lane < count) {
+        double* const Li = L + a[j0 + lane];
         #pragma unroll 1
-        for (int i = j + lane; i <= bottom; i += nlane)
-            if (f[i] <= j) L[a[i] + j] = i == j ? d : L[a[i] + j] * d;
+        for (int k = j0; k < j0 + lane; ++k) Li[k] *= L[a[k] + k];
     }
     SYNC_LANES
     j0 += count;

@@ -78,8 +78,8 @@ def prepare(m: Model, problem: Problem, v_start: wp.array) -> None:
     wp.launch(
         sort_islands,
         dim=(d.nworld, nlane),
-        inputs=[layout.tree, problem.touch, rows, nlane],
-        outputs=[problem.islands],
+        inputs=[layout.tree, problem.inertia, rows, nlane],
+        outputs=[problem.touch, problem.islands],
         block_dim=nlane if nlane > 1 else 256,
     )
 
