@@ -51,7 +51,7 @@ while (j0 < end) {
             if (c < count && j0 + c <= i && j0 + c >= fi) Li[j0 + c] -= s[c];
     }
     SYNC_LANES
-    // one column after the other among themselves; those of their own rows are scaled at the end, when all have read them
+    // one column after the other among themselves; their own rows are scaled at the end, when all have read them
     #pragma unroll 1
     for (int j = j0; j < j0 + count; ++j) {
         const double pivot = L[a[j] + j];
