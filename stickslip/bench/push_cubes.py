@@ -12,8 +12,8 @@ machine with other work to do disturbs least.
 
 Whether the pushing is right can be told too. The bar is smooth and carries no weight, so once all cubes slide it must
 push with mu times their weight. That force is the servo's, less what speeds the bar up, over the last quarter of the
-run. The servo's is taken as it is at the start of each step. Physics with implicit actuators (`icf`, `cenic`) apply
-what it is at the end, less by the way of a step times the gain: their error of the force is that of this measurement.
+run. The servo's is the one that the physics tells, which is the one that it applied: some take it as it is at the start
+of a step, those with implicit actuators (`icf`, `cenic`) as it is at the end.
 """
 
 import dataclasses
@@ -37,10 +37,11 @@ from stickslip.bench.experiment import (
     state_of,
     unless_lost,
 )
+from stickslip.bench.host import HostData
 from stickslip.bench.qp import TimedSolver
 from stickslip.bench.result import Result
 from stickslip.physics.base import Physics
-from stickslip.scenes.push_cubes import BAR_MASS, DAMPING, GAIN
+from stickslip.scenes.push_cubes import BAR_MASS
 from stickslip.simulation import Simulation
 
 SHIFT = 0.01
@@ -67,17 +68,15 @@ def pushing_force(settings: Settings, count: int) -> float:
     return settings.mu * count * settings.mass * GRAVITY
 
 
-def load(position: NDArray[Any], velocity: NDArray[Any], target: NDArray[Any], timestep: float) -> float:
+def load(servo: NDArray[Any], velocity: NDArray[Any], timestep: float) -> float:
     """Mean force on the bar against its way [N].
 
     Args:
-        position: of the bar before each step and after the last one, m          (n + 1,)
-        velocity: likewise, m/s                                                  (n + 1,)
-        target: of the servo in each step, m                                     (n,)
+        servo: force of the servo in each step, N                                (n,)
+        velocity: of the bar before each step and after the last one, m/s        (n + 1,)
         timestep: s
     """
-    servo = GAIN * (target - position[:-1]) - DAMPING * velocity[:-1]
-    return float(servo.mean() - BAR_MASS * (velocity[-1] - velocity[0]) / (len(target) * timestep))
+    return float(servo.mean() - BAR_MASS * (velocity[-1] - velocity[0]) / (len(servo) * timestep))
 
 
 def scattered(qpos: NDArray[Any], random: np.random.Generator) -> NDArray[Any]:
@@ -113,10 +112,9 @@ class PushCubes(Experiment[Settings]):
         timing.warm_up(sim, settings.warm_up)
         start = scattered(state_of(sim)["qpos"][0], trial.random())
         sim.qpos = start
-        bar, ms, solver_ms, depth = _push(sim, settings, trial)
+        bar, servo, ms, solver_ms, depth = _push(sim, settings, trial)
         late = settings.steps - max(1, round(series.LATE * settings.steps))
-        target = settings.advance * np.arange(1, settings.steps + 1)
-        force = load(bar[late:, 0], bar[late:, 1], target[late:], settings.timestep)
+        force = load(servo[late:], bar[late:, 1], settings.timestep)
         moved = (state_of(sim)["qpos"][0] - start)[1:].reshape(-1, 7)[:, 0]
         exact = pushing_force(settings, case)
         figures = {
@@ -126,7 +124,7 @@ class PushCubes(Experiment[Settings]):
             "force": force,
             "expected_force": exact,
             "force_error_percent": 100.0 * (force / exact - 1.0) if exact else np.nan,
-            "bar_behind_mm": 1e3 * (target[-1] - bar[-1, 0]),
+            "bar_behind_mm": 1e3 * (settings.advance * settings.steps - bar[-1, 0]),
             "pushed_mm": 1e3 * moved.mean(),
             "penetration_mm": 1e3 * depth.max(),
         }
@@ -194,11 +192,13 @@ class PushCubes(Experiment[Settings]):
 
 
 def _push(sim: Simulation, settings: Settings, trial: Trial) -> tuple[NDArray[np.float64], ...]:
-    """Place and speed of the bar (n + 1, 2), milliseconds of each step and of its solver (n,), depths now and then [m].
+    """What a run gave: the bar, its servo, times and depths.
 
-    The solver's are NaN if the physics does not tell them.
+    Place and speed of the bar (n + 1, 2), forces of its servo [N] (n,), milliseconds of each step and of its solver
+    (n,), depths now and then [m]. The solver's are NaN if the physics does not tell them.
     """
-    bar, ms, solver_ms, depth = np.zeros((settings.steps + 1, 2)), np.zeros(settings.steps), [], [0.0]
+    bar, servo, ms = np.zeros((settings.steps + 1, 2)), np.zeros(settings.steps), np.zeros(settings.steps)
+    solver_ms, depth = [], [0.0]
     physics = sim.physics
 
     def told() -> float:
@@ -211,9 +211,15 @@ def _push(sim: Simulation, settings: Settings, trial: Trial) -> tuple[NDArray[np
             sim.ctrl = [settings.advance * (step + 1)]
             before = told()
             ms[step] = 1e3 * timing.timed(sim, 1, trial)
+            servo[step] = _servo(sim.d)
             solver_ms.append(1e3 * (told() - before))
             if step % stride == 0:
                 depth.append(max(0.0, float(-sim.contacts().dist.min(initial=0.0))))
                 trial.progress(step / settings.steps)
     bar[-1] = sim.qpos.numpy()[0, 0], sim.qvel.numpy()[0, 0]
-    return bar, ms, np.array(solver_ms), np.array(depth)
+    return bar, servo, ms, np.array(solver_ms), np.array(depth)
+
+
+def _servo(d: Any) -> float:
+    """The force of the servo that the last step had [N]."""
+    return float(d.worlds[0].actuator_force[0] if isinstance(d, HostData) else d.actuator_force.numpy()[0, 0])
