@@ -39,6 +39,11 @@ def describe(physics: Physics[Any, Any]) -> dict[str, Any]:
     return described
 
 
+def has(physics: Physics[Any, Any], name: str) -> bool:
+    """Whether a physics has a parameter of that name."""
+    return dataclasses.is_dataclass(physics) and name in {field.name for field in dataclasses.fields(physics)}
+
+
 def _resolve(spec: str) -> Physics[Any, Any]:
     name, _, text = spec.partition(":")
     if name == ANTI_CREEP:

@@ -36,7 +36,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip.bench import drake, style, timing
+from stickslip.bench import contenders, drake, style, timing
 from stickslip.bench.experiment import Experiment, Outcome, Reported, Score, Trial, problems, setting
 from stickslip.bench.result import Result
 from stickslip.errors import InputError
@@ -145,11 +145,6 @@ def level(timestep: float, accuracy: float) -> str:
     return f"{1e3 * timestep:g} ms or {power(accuracy)}"
 
 
-def has(physics: Physics[Any, Any], name: str) -> bool:
-    """Whether a physics has a parameter of that name."""
-    return dataclasses.is_dataclass(physics) and name in {field.name for field in dataclasses.fields(physics)}
-
-
 def changed(physics: Physics[Any, Any], **parameters: Any) -> Physics[Any, Any]:
     """A physics with other parameters."""
     return dataclasses.replace(physics, **parameters)  # type: ignore[type-var]
@@ -209,7 +204,7 @@ class WorkPrecision(Experiment[Settings]):
 
     def measure(self, case: Case, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:
         scene = case.scene
-        controlled = has(physics, "accuracy")
+        controlled = contenders.has(physics, "accuracy")
         entrant = changed(physics, accuracy=case.accuracy) if controlled else physics
         reference = self._reference(scene, physics, settings, trial)
         deepest = np.full(settings.worlds, np.nan)
@@ -254,7 +249,7 @@ class WorkPrecision(Experiment[Settings]):
         key = (scene, physics, shared, precise, trial.device, trial.seed)
         if key not in self._references:
             timestep = settings.reference_timestep
-            if has(physics, "accuracy"):
+            if contenders.has(physics, "accuracy"):
                 physics, timestep = changed(physics, accuracy=settings.reference_accuracy), settings.interval
             sim = trial.simulation(scene.name, physics, nworld=settings.worlds, timestep=timestep)
             _scatter(sim, settings, trial)
@@ -393,7 +388,7 @@ def _counts(sim: Simulation) -> dict[str, float]:
 
 def _trace(physics: Physics[Any, Any], scene: Scene, settings: Settings, trial: Trial) -> dict[str, Array]:
     """When the steps of one world ended and how long they were [s], of a physics that remembers them."""
-    if not has(physics, "trace"):
+    if not contenders.has(physics, "trace"):
         return {}
     sim = trial.simulation(scene.name, changed(physics, trace=TRACE), timestep=settings.interval)
     if not isinstance(sim.physics, CountingPhysics):
