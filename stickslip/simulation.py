@@ -168,6 +168,7 @@ class Simulation:
         """
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
             raise InputError(f"n is {n!r}: it must be a whole number of steps, at least 0")
+        n = int(n)
         self.compile()
         with wp.ScopedDevice(self.device):
             before = self._remember() if check else None

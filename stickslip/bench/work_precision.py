@@ -209,8 +209,8 @@ class WorkPrecision(Experiment[Settings]):
         reference = self._reference(scene, physics, settings, trial)
         deepest = np.full(settings.worlds, np.nan)
         timestep = settings.interval if controlled else case.timestep
-        if settings.sample < max(settings.stretch, timestep):
-            often = min(settings.sample, timestep)
+        often = min(settings.sample, timestep) if controlled else timestep
+        if max(settings.sample, often) < max(settings.stretch, timestep):
             fine = trial.simulation(scene.name, entrant, nworld=settings.worlds, timestep=often)
             deepest = _run(fine, scene, settings.sample, settings, trial).deepest
             del fine

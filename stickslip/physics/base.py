@@ -141,7 +141,10 @@ class Physics(abc.ABC, Generic[M, D]):
         """Advance every world by exactly its `opt.timestep`."""
 
     def run(self, m: M, d: D, n: int) -> D:
-        """Advance every world by n timesteps, with nobody to look or to write in between."""
+        """Advance every world by n timesteps, with nobody to look or to write in between.
+
+        A captured step is replayed n times instead.
+        """
         for _ in range(n):
             d = self.step(m, d)
         return d

@@ -70,6 +70,11 @@ def _record_peak(
         wp.atomic_max(peak_out, 2, nefc_in[worldid])
 
 
+def record_peak(d: Data) -> None:
+    """Remember the most contacts, pairs and rows that there ever were."""
+    wp.launch(_record_peak, dim=d.nworld, inputs=[d.nacon, d.ncollision, d.nefc], outputs=[d.peak])
+
+
 @wp.kernel
 def _reset_row(
     # In:
@@ -139,7 +144,7 @@ class WarpPhysics(StagedPhysics[ModelT, Data]):
 
     def step(self, m: ModelT, d: Data) -> Data:
         self.advance(m, d)
-        wp.launch(_record_peak, dim=d.nworld, inputs=[d.nacon, d.ncollision, d.nefc], outputs=[d.peak])
+        record_peak(d)
         return d
 
     def get_state(self, m: ModelT, d: Data) -> State:

@@ -131,11 +131,13 @@ def test_a_broken_state_has_no_figures(tmp_path):
 def test_the_convex_model_and_mujoco_push_with_mu_times_the_weight(tmp_path):
     pytest.importorskip("osqp", reason="the contender qp needs OSQP: pip install 'stickslip[bench]'")
     settings = {"steps": 400, "counts": "2"}
-    names = ["qp", RIVAL, "mujoco", "comfree"]
+    names = ["qp", RIVAL, "mujoco", "comfree", "icf", "cenic"]
     result = read(runner.run(PushCubes(), tmp_path, physics=names, device="cpu", settings=settings))
     assert result.figure("qp", CASE, "force_error_percent") == pytest.approx(0.0, abs=0.1)
     assert abs(result.figure(RIVAL, CASE, "force_error_percent")) < 10.0  # OSQP stops early
     assert result.figure("mujoco", CASE, "force_error_percent") == pytest.approx(0.0, abs=2.0)
     assert result.figure("comfree", CASE, "force_error_percent") == pytest.approx(-23.5, abs=3.0)
+    assert result.figure("icf", CASE, "force_error_percent") == pytest.approx(0.0, abs=2.0)  # its servo is implicit
+    assert np.isnan(result.figure("cenic", CASE, "force_error_percent"))
     assert result.figure("qp", CASE, "solver_ms") > 0.0
     assert np.isnan(result.figure("mujoco", CASE, "solver_ms"))

@@ -48,6 +48,19 @@ def test_replay_equals_eager_stepping(physics: ss.Physics, scene: str, device: s
 
 
 @pytest.mark.parametrize("scene", SCENES)
+def test_the_most_contacts_are_remembered(physics: ss.Physics, scene: str, device: str) -> None:
+    """Whatever is seen after a step counts, and nothing is forgotten when the worlds are reset."""
+    sim = simulation(scene, physics, device, 2)
+    most = 0
+    for _ in range(STEPS):
+        sim.step()
+        most = max(most, sim.contact_count())
+    assert 0 < most <= sim.health().ncon_peak
+    sim.reset()
+    assert sim.health().ncon_peak >= most
+
+
+@pytest.mark.parametrize("scene", SCENES)
 def test_compile_leaves_everything_alone(physics: ss.Physics, scene: str, device: str) -> None:
     """State and inputs are the same bits before and after; a second call does nothing."""
     sim = simulation(scene, physics, device, 2)

@@ -7,12 +7,9 @@ import warp as wp
 from stickslip.physics.convex.laws import tangential
 from stickslip.physics.convex.layout import vec6
 from stickslip.physics.convex.potential import (
-    clamped_cost,
     clamped_impulse,
     dry_impulse,
     friction_impulse,
-    normal_cost,
-    normal_edge,
     normal_impulse,
     real,
     sigmoid,
@@ -27,6 +24,49 @@ wp.set_module_options({"enable_backward": True})
 N = 4000
 STEP = 1e-6
 """Of central differences, relative to the size of what is varied."""
+
+
+# The potentials themselves.
+
+
+@wp.func
+def normal_edge(elastic: real, stiffness: real, dissipation: real, dt: real) -> real:
+    """Normal velocity from which on there is no force: the contact opens, or it opens too fast for the material."""
+    edge = elastic / (dt * stiffness)
+    if dissipation > real(0.0):
+        edge = wp.min(edge, real(1.0) / dissipation)
+    return edge
+
+
+@wp.func
+def normal_cost(v: real, elastic: real, stiffness: real, dissipation: real, dt: real) -> real:
+    """The potential of (13): the impulse summed from v to where it ends."""
+    edge = normal_edge(elastic, stiffness, dissipation, dt)
+    if v >= edge:
+        return real(0.0)
+    # with w = edge - v the two factors are linear in w
+    w = edge - v
+    a0 = wp.max(elastic - dt * stiffness * edge, real(0.0))
+    b0 = wp.max(real(1.0) - dissipation * edge, real(0.0))
+    a1 = dt * stiffness
+    b1 = dissipation
+    return dt * w * (a0 * b0 + w * (real(0.5) * (a0 * b1 + a1 * b0) + w * a1 * b1 / real(3.0)))
+
+
+@wp.func
+def clamped_cost(s: real, bias: real, gain: real, low: real, high: real) -> real:
+    """The potential of a clamped linear impulse: (20), continuous where it is clamped."""
+    y = bias - gain * s
+    if gain <= real(0.0):
+        return -wp.clamp(bias, low, high) * s
+    if y <= low:
+        return low * (y - real(0.5) * low) / gain
+    if y >= high:
+        return high * (y - real(0.5) * high) / gain
+    return real(0.5) * y * y / gain
+
+
+# What is held against them.
 
 
 @wp.kernel

@@ -187,6 +187,7 @@ def judge_step(
     z_end: wp.array2d[real],
     # In and out:
     clock: Clock,
+    time: wp.array[float],
     qpos: wp.array2d[real],
     qvel: wp.array2d[real],
     act: wp.array2d[float],
@@ -226,8 +227,10 @@ def judge_step(
         if clock.left[worldid] <= real(1.0e-9) * dt:
             clock.left[worldid] = real(0.0)
             if clock.ahead[worldid] > 0:
+                timestep = opt_timestep[worldid % opt_timestep.shape[0]]
                 clock.ahead[worldid] -= 1
-                clock.left[worldid] = real(opt_timestep[worldid % opt_timestep.shape[0]])
+                clock.left[worldid] = real(timestep)
+                time[worldid] += timestep
         for i in range(qpos.shape[1]):
             qpos_last[worldid, i] = qpos[worldid, i]
             qpos[worldid, i] = qpos_end[worldid, i]

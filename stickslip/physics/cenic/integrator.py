@@ -31,6 +31,7 @@ from stickslip.physics.convex.newton import Options, look_at
 from stickslip.physics.convex.potential import real
 from stickslip.physics.convex.report import tell
 from stickslip.physics.convex.step import geometry, prepare, solve
+from stickslip.physics.warp import Data, record_peak
 
 wp.set_module_options({"enable_backward": False})
 
@@ -41,7 +42,7 @@ TOLERANCE = 1e-3
 SPAN = 0.1
 """Length of a step that the tolerance is for [s]; shorter ones have less."""
 ATTEMPTS = 100_000
-"""Most attempts of a timestep of the simulation; worlds that need more are given up."""
+"""Most attempts of a timestep, the mean over those of a call; worlds that need more are given up."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,11 +87,9 @@ def _advance_time(
     # Data out:
     time_out: wp.array[float],
 ):
+    """The last timestep of those that were asked for; judge_step counts the others."""
     worldid = wp.tid()
-    done = clock.asked[0] - clock.ahead[worldid]
-    if clock.failed[worldid] > real(0.0):
-        done -= 1
-    for _ in range(done):
+    if clock.failed[worldid] <= real(0.0):
         time_out[worldid] += opt_timestep[worldid % opt_timestep.shape[0]]
 
 
@@ -103,11 +102,12 @@ def _move(m: Model, room: Room, scale: float, start: wp.array, v: wp.array, out:
     )
 
 
-def look(m: Model, d: mjw.Data) -> None:
+def look(m: Model, d: Data) -> None:
     """Geometry and problem at the start of a step."""
     room = room_of(d)
     convex.show_state(d, room.qpos, room.qvel)
     geometry(m, d)
+    record_peak(d)
     sum_forces(m, room.problem)
     prepare(m, room.problem, room.qvel)
 
@@ -176,6 +176,7 @@ def judge(m: Model, d: mjw.Data, settings: Settings) -> None:
         ],
         outputs=[
             room.clock,
+            d.time,
             room.qpos,
             room.qvel,
             d.act,
@@ -244,15 +245,24 @@ def look_back(m: Model, d: mjw.Data) -> None:
     prepare(m, room.problem, room.qvel_last)
 
 
-def report(m: Model, d: mjw.Data) -> None:
+def report(m: Model, d: Data, settings: Settings) -> None:
     """Contacts, forces and sensors of the last step of each world; then the state that it ended in."""
     room, layout = room_of(d), m.convex
     wp.launch(
         look_at,
         dim=d.nworld,
-        inputs=[layout.tree, layout.material, room.problem.touch, room.problem.rows, room.dt_last, room.v_last],
+        inputs=[
+            layout.tree,
+            layout.material,
+            room.problem.touch,
+            room.problem.rows,
+            room.dt_last,
+            room.v_last,
+            settings.passes,
+        ],
     )
     tell(m, room.problem, room.solver, room.dt_last, room.qvel_last, room.v_last)
+    record_peak(d)
     mjw.camlight(m, d)
     stages.sense_position(m, d)
     stages.sense_velocity(m, d)
@@ -273,7 +283,7 @@ def begin(m: Model, d: mjw.Data, settings: Settings) -> None:
     )
 
 
-def run(m: Model, d: mjw.Data, settings: Settings, n: int) -> None:
+def run(m: Model, d: Data, settings: Settings, n: int) -> None:
     """Advance every world by n timesteps. Each meets the end of every one, but none waits there for the others."""
     room = room_of(d)
     compile_step(m, d, settings)
@@ -290,7 +300,7 @@ def run(m: Model, d: mjw.Data, settings: Settings, n: int) -> None:
             wp.capture_launch(room.graphs["end attempt"])
         wp.capture_launch(room.graphs["judge"])
         attempts += 1
-        pending, accepted, _ = (int(n) for n in room.clock.count.numpy())
+        pending, accepted, _ = (int(count) for count in room.clock.count.numpy())
         looked = accepted == 0
         if pending == 0:
             break
@@ -302,13 +312,13 @@ def run(m: Model, d: mjw.Data, settings: Settings, n: int) -> None:
     wp.capture_launch(room.graphs["report"])
 
 
-def compile_step(m: Model, d: mjw.Data, settings: Settings) -> None:
+def compile_step(m: Model, d: Data, settings: Settings) -> None:
     """Compile the kernels and capture the parts of a step, unless that was done."""
     if not room_of(d).graphs:
         _capture(m, d, settings)
 
 
-def _capture(m: Model, d: mjw.Data, settings: Settings) -> None:
+def _capture(m: Model, d: Data, settings: Settings) -> None:
     """Capture the parts of a step; the state stays as it is."""
     room = room_of(d)
     parts: dict[str, Callable[[], None]] = {
@@ -318,7 +328,7 @@ def _capture(m: Model, d: mjw.Data, settings: Settings) -> None:
         "end attempt": lambda: end_attempt(m, d, settings),
         "judge": lambda: judge(m, d, settings),
         "look back": lambda: look_back(m, d),
-        "report": lambda: report(m, d),
+        "report": lambda: report(m, d, settings),
     }
     device = d.qpos.device
 
@@ -326,7 +336,7 @@ def _capture(m: Model, d: mjw.Data, settings: Settings) -> None:
         for part in parts.values():
             part()
 
-    names = "time qpos qvel act qacc_warmstart cvel cdof_dot overflow".split()
+    names = "time qpos qvel act qacc_warmstart cvel cdof_dot overflow peak".split()
     kept = {name: wp.clone(getattr(d, name)) for name in names}
     exact = {name: wp.clone(array) for name, array in room.carried().items()}
     compilation.load_kernels(run, device)

@@ -1,6 +1,7 @@
 """Products with the Jacobian of contacts, which stands contact by contact for the dofs of its two bodies.
 
-Loops are not unrolled: on CUDA code that is longer than the cache of instructions costs more than it saves.
+Those with A = M + dt (damping + dt spring) are here too. Loops are hardly unrolled: on CUDA code that is longer than
+the cache of instructions costs more than it saves.
 """
 
 import warp as wp
@@ -227,7 +228,7 @@ def multiply_inertia(
     ...
 
 
-_ADD_INERTIA = """
+_SET_INERTIA = """
 const float* const M = inertia.M.data + (size_t)worldid * (inertia.M.strides[0] / sizeof(float));
 const int* const place = inertia.at.data + (size_t)worldid * (inertia.at.strides[0] / sizeof(int));
 const size_t own = (size_t)worldid * (inertia.damping.strides[0] / sizeof(float)) + i;
@@ -245,7 +246,7 @@ H[row] += dt * ((double)inertia.damping.data[own] + dt * (double)inertia.spring.
 """
 
 
-@wp.func_native(_ADD_INERTIA)
+@wp.func_native(_SET_INERTIA)
 def set_inertia(tree: Tree, inertia: Inertia, factor: wp.array2d[wp.float64], dt: wp.float64, worldid: int, i: int):
     """Row of dof i of the Hessian = A, where A has entries."""
     ...

@@ -250,15 +250,21 @@ def make_direction(
 
 
 @wp.func
+def lagged_force(touch: Touch, dt: real, slot: int) -> real:
+    """Normal force of a contact at its velocity, for friction to go by."""
+    normal, _slope = normal_impulse(
+        touch.v[slot][0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt
+    )
+    return normal / dt
+
+
+@wp.func
 def update_friction(touch: Touch, islands: Islands, dt: real, share: Share):
     """Let friction go by the normal forces at the iterate."""
     for k in range(share.contact + share.lane, share.contact_end, share.nlane):
         slot = islands.contact[k]
         if touch.musq[slot][0] > real(0.0):
-            normal, _slope = normal_impulse(
-                touch.v[slot][0], touch.elastic[slot], touch.stiffness[slot], touch.dissipation[slot], dt
-            )
-            touch.lagged[slot] = normal / dt
+            touch.lagged[slot] = lagged_force(touch, dt, slot)
 
 
 @wp.kernel(cuda_max_registers=REGISTERS)
@@ -399,14 +405,22 @@ def look_at(
     # In:
     dt_in: wp.array[real],
     v_in: wp.array2d[real],
+    passes: int,
 ):
-    """Bring contacts and rows to a velocity that a step of dt ended with, as the solve of that step left them."""
+    """Bring contacts and rows to a velocity that a step of dt ended with, with the friction that its last pass had.
+
+    Of several passes, it is that of the normal forces at this velocity.
+    """
     worldid = wp.tid()
     dt = dt_in[worldid]
     if dt > real(0.0):
         adr = touch.adr[worldid]
         for k in range(touch.num[worldid]):
-            touch.v[adr + k] = touch.given[adr + k] + contact_velocity(tree, touch, v_in, adr + k, worldid)
+            slot = adr + k
+            touch.v[slot] = touch.given[slot] + contact_velocity(tree, touch, v_in, slot, worldid)
+            touch.lagged[slot] = touch.start[slot]
+            if passes > 1 and touch.musq[slot][0] > real(0.0):
+                touch.lagged[slot] = lagged_force(touch, dt, slot)
         for r in range(rows.n):
             set_law(material, rows, dt, worldid, r)
             rows.s[worldid, r] = row_velocity(rows, v_in, worldid, r)

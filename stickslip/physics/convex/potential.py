@@ -1,4 +1,4 @@
-"""The potentials of constraints: impulse (minus the gradient), its slope (the Hessian) and the value itself.
+"""The potentials of constraints: impulse (minus the gradient) and its slope (the Hessian); the solve needs no values.
 
 All in double precision and for one constraint, along its own velocities. Each is convex.
 """
@@ -12,15 +12,6 @@ vec5 = wp.types.vector(length=5, dtype=wp.float64)
 
 
 @wp.func
-def normal_edge(elastic: real, stiffness: real, dissipation: real, dt: real) -> real:
-    """Normal velocity from which on there is no force: the contact opens, or it opens too fast for the material."""
-    edge = elastic / (dt * stiffness)
-    if dissipation > real(0.0):
-        edge = wp.min(edge, real(1.0) / dissipation)
-    return edge
-
-
-@wp.func
 def normal_impulse(v: real, elastic: real, stiffness: real, dissipation: real, dt: real):
     """Equation (13): dt (fe - dt k v)_+ (1 - d v)_+, and minus its slope."""
     spring = elastic - dt * stiffness * v
@@ -28,21 +19,6 @@ def normal_impulse(v: real, elastic: real, stiffness: real, dissipation: real, d
     if spring <= real(0.0) or damper <= real(0.0):
         return real(0.0), real(0.0)
     return dt * spring * damper, dt * (dt * stiffness * damper + dissipation * spring)
-
-
-@wp.func
-def normal_cost(v: real, elastic: real, stiffness: real, dissipation: real, dt: real) -> real:
-    """The potential of (13): the impulse summed from v to where it ends."""
-    edge = normal_edge(elastic, stiffness, dissipation, dt)
-    if v >= edge:
-        return real(0.0)
-    # with w = edge - v the two factors are linear in w
-    w = edge - v
-    a0 = wp.max(elastic - dt * stiffness * edge, real(0.0))
-    b0 = wp.max(real(1.0) - dissipation * edge, real(0.0))
-    a1 = dt * stiffness
-    b1 = dissipation
-    return dt * w * (a0 * b0 + w * (real(0.5) * (a0 * b1 + a1 * b0) + w * a1 * b1 / real(3.0)))
 
 
 @wp.func
@@ -69,19 +45,6 @@ def clamped_impulse(s: real, bias: real, gain: real, low: real, high: real):
     if y >= high:
         return high, real(0.0)
     return y, gain
-
-
-@wp.func
-def clamped_cost(s: real, bias: real, gain: real, low: real, high: real) -> real:
-    """The potential of a clamped linear impulse: (20), continuous where it is clamped."""
-    y = bias - gain * s
-    if gain <= real(0.0):
-        return -wp.clamp(bias, low, high) * s
-    if y <= low:
-        return low * (y - real(0.5) * low) / gain
-    if y >= high:
-        return high * (y - real(0.5) * high) / gain
-    return real(0.5) * y * y / gain
 
 
 @wp.func

@@ -84,7 +84,10 @@ def line_search(
     blur: real,
     share: Share,
 ) -> real:
-    """The step along p where the slope vanishes, to a share of that at the start."""
+    """The step along p where the slope vanishes, to a share of that at the start.
+
+    Where friction has just become sharper, g is foreseen, and so is the slope at the start.
+    """
     worldid = share.worldid
     sums = wp.vec3d(real(0.0), real(0.0), real(0.0))
     for k in range(share.dof + share.lane, share.dof_end, share.nlane):

@@ -3,7 +3,7 @@
 Row i of world w starts at column `first[w, i]`; entry (i, j) stands at `adr[w, i] + j`; `last[w, j]` is the last row
 that has a column j. The rows of a tree start at the same column. Rows that begin together, and reach no further back,
 are a matrix of their own. The diagonal of the factor holds the reciprocals of
-its entries. On CUDA the lanes of an island go through it six columns at a time, on the CPU two rows and two columns.
+its entries. On CUDA the lanes of an island make it six columns at a time, on the CPU two rows and two columns.
 """
 
 import warp as wp
