@@ -170,8 +170,8 @@ class Speed(Experiment[Settings]):
         rows = -(-len(result.cases) // columns)
         height = 0.9 + 0.34 * len(result.contenders)
         title = (
-            f"speed: stages of a step on {result.machine['device']}; black: the whole; x: against the faster MuJoCo;"
-            " contacts and memory of a world"
+            f"stages of a step on {result.machine['device']}; black: all; x: of the faster MuJoCo;"
+            " contacts, memory of a world"
         )
         fig, axes = style.figure(title, rows, columns, height=height)
         names = _stage_names(result)

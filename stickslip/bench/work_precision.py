@@ -209,9 +209,10 @@ class WorkPrecision(Experiment[Settings]):
         reference = self._reference(scene, physics, settings, trial)
         deepest = np.full(settings.worlds, np.nan)
         timestep = settings.interval if controlled else case.timestep
-        often = min(settings.sample, timestep) if controlled else timestep
-        if max(settings.sample, often) < max(settings.stretch, timestep):
-            fine = trial.simulation(scene.name, entrant, nworld=settings.worlds, timestep=often)
+        # error control can report as often as is asked for, fixed steps after each at the most
+        shortest = min(settings.sample, timestep) if controlled else timestep
+        if max(settings.sample, shortest) < max(settings.stretch, timestep):
+            fine = trial.simulation(scene.name, entrant, nworld=settings.worlds, timestep=shortest)
             deepest = _run(fine, scene, settings.sample, settings, trial).deepest
             del fine
         sim = trial.simulation(scene.name, entrant, nworld=settings.worlds, timestep=timestep)

@@ -163,6 +163,24 @@ def test_what_controls_its_error_is_given_the_accuracy_and_peaks_between_reports
     assert result.series("own", FINE, "trace_dt_s") == pytest.approx(np.full(200, 1e-3))
 
 
+def test_peaks_within_a_stretch_are_seen_in_a_second_run_that_no_time_is_taken_of(monkeypatch, tmp_path):
+    """A stretch of 0.1 s passes over a depth about 0.06 s; the second run looks every 10 ms, at the same steps."""
+    clock, timesteps, simulation = scripted.Clock(), [], Trial.simulation
+
+    def watched(self, scene, physics, **options):
+        timesteps.append(options["timestep"])
+        return simulation(self, scene, physics, **options)
+
+    monkeypatch.setattr(Trial, "simulation", watched)
+    fake = scripted.Scripted(off_by_a_step, clock, lambda ncon: 2e-3)
+    result = run(tmp_path, {"fake": fake}, clock=clock, settings={"stretch": 0.1}, picture=False)
+    assert timesteps == [0.001, 0.01, 0.01, 0.005, 0.005]
+    for case, wall in ((COARSE, 0.2), (FINE, 0.4)):
+        assert result.figure("fake", case, "deepest_mm") == pytest.approx(1e3 * DEPTH, rel=1e-3)
+        assert result.figure("fake", case, "contacts_per_world") == 0.0
+        assert result.figure("fake", case, "wall_s_per_sim_s") == pytest.approx(wall)
+
+
 def test_every_world_but_the_first_starts_with_velocities_of_its_own(tmp_path):
     seen = []
 

@@ -16,6 +16,13 @@ const int* const dofs = touch.dof.data + (size_t)slot * width;
 const double* const J = touch.J.data + (size_t)slot * tree.ndim * width;
 """
 
+# column e of J times t, of as many rows as the contact has: 1, 3, 4 or 6
+_COLUMN = """
+#define TIMES_COLUMN(t, e) ((t)[0] * J[e] + (dim < 2 ? 0.0 : (t)[1] * J[width + (e)] + (t)[2] * J[2 * width + (e)] \\
+    + (dim < 4 ? 0.0 : (t)[3] * J[3 * width + (e)] \\
+    + (dim < 5 ? 0.0 : (t)[4] * J[4 * width + (e)] + (t)[5] * J[5 * width + (e)]))))
+"""
+
 _VELOCITY = (
     _CONTACT
     + """
@@ -50,18 +57,12 @@ def contact_velocity(tree: Tree, touch: Touch, x: wp.array2d[wp.float64], slot: 
 
 _SCATTER = (
     _CONTACT
+    + _COLUMN
     + """
 double* const out = g.data + (size_t)worldid * (g.strides[0] / sizeof(double));
 #pragma unroll 1
 for (int e = 0; e < ndof; ++e) {
-    double sum = J[e] * impulse[0];
-    if (dim > 1) {
-        sum += J[width + e] * impulse[1] + J[2 * width + e] * impulse[2];
-        if (dim > 3) {
-            sum += J[3 * width + e] * impulse[3];
-            if (dim > 4) sum += J[4 * width + e] * impulse[4] + J[5 * width + e] * impulse[5];
-        }
-    }
+    const double sum = TIMES_COLUMN(impulse, e);
 #if defined(__CUDA_ARCH__)
     atomicAdd(out + dofs[e], -sum);
 #else
@@ -123,7 +124,9 @@ def advance_contact(touch: Touch, alpha: wp.float64, slot: int) -> wp.float64:
     ...
 
 
-_ASSEMBLE = """
+_ASSEMBLE = (
+    _COLUMN
+    + """
 const int worldid = share.worldid, width = tree.width;
 const int* const slots = islands.contact.data;
 const int* const rowadr = inertia.adr.data + (size_t)worldid * (inertia.adr.strides[0] / sizeof(int));
@@ -146,7 +149,7 @@ while (true) {
     const int* const at = touch.at.data + (size_t)slot * width;
     const double* const J = touch.J.data + (size_t)slot * tree.ndim * width;
     // t: this row of J' G
-    double t0 = normal * J[own], t1 = 0.0, t2 = 0.0, t3 = 0.0, t4 = 0.0, t5 = 0.0;
+    double t[6] = {normal * J[own], 0.0, 0.0, 0.0, 0.0, 0.0};
     if (dim > 1) {
         const double* const v = (const double*)(touch.v.data + slot);
         const double* const musq = (const double*)(touch.musq.data + slot);
@@ -162,13 +165,13 @@ while (true) {
             }
         }
         along *= weight * touch.bend.data[slot];
-        t1 = tangent * j1 - along * musq[0] * v[1];
-        t2 = tangent * j2 - along * musq[1] * v[2];
+        t[1] = tangent * j1 - along * musq[0] * v[1];
+        t[2] = tangent * j2 - along * musq[1] * v[2];
         if (dim > 3) {
-            t3 = tangent * j3 - along * musq[2] * v[3];
+            t[3] = tangent * j3 - along * musq[2] * v[3];
             if (dim > 4) {
-                t4 = tangent * j4 - along * musq[3] * v[4];
-                t5 = tangent * j5 - along * musq[4] * v[5];
+                t[4] = tangent * j4 - along * musq[3] * v[4];
+                t[5] = tangent * j5 - along * musq[4] * v[5];
             }
         }
     }
@@ -177,19 +180,11 @@ while (true) {
     #pragma unroll 1
     for (int f = 0; f < ndof; ++f) {
         const int col = at[f];
-        if (col > row) continue;
-        double sum = t0 * J[f];
-        if (dim > 1) {
-            sum += t1 * J[width + f] + t2 * J[2 * width + f];
-            if (dim > 3) {
-                sum += t3 * J[3 * width + f];
-                if (dim > 4) sum += t4 * J[4 * width + f] + t5 * J[5 * width + f];
-            }
-        }
-        ADD_ENTRY(target[col], sum);
+        if (col <= row) ADD_ENTRY(target[col], TIMES_COLUMN(t, f));
     }
 }
 """
+)
 
 
 @wp.func_native(_ASSEMBLE)

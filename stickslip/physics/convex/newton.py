@@ -36,7 +36,7 @@ ROUNDING = wp.constant(wp.float64(1.0e-14))
 LEAST_TOLERANCE = wp.constant(wp.float64(1.0e-10))
 """Of a solve, relative to the speed, however short the step: rounding allows no less in every model."""
 REGISTERS = 96
-"""Of a lane on CUDA: with fewer, more islands are under way at once. Measured on an H200."""
+"""Of a lane on CUDA: with fewer, more islands are under way at once. Chosen on an H200."""
 SLOWEST = wp.constant(wp.float64(0.01))
 """Speed below which the tolerance gets no smaller, m/s or rad/s."""
 

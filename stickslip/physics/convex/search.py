@@ -1,7 +1,7 @@
 """The line search: how far to go along a direction, found from slopes, with a cubic for the first guess.
 
 Each piece of code stands once, as in the solve: on CUDA a loop that is longer than the cache of instructions waits for
-them more than it computes.
+them.
 """
 
 import warp as wp
