@@ -59,7 +59,7 @@ def _draw_scene(axes: Sequence[Any], result: Result, cases: Mapping[str, Case]) 
     work.set_xticks(range(len(cases)), ticks)
     style.label(by_error, f"{scene.name}: error after {scene.early:g} s", "farthest body from the reference [mm]", COST)
     style.label(by_depth, f"{scene.name}: deepest penetration in {scene.duration:g} s", "depth [mm]", COST)
-    style.label(work, f"{scene.name}: iterations in {scene.duration:g} s, where counted", "", "iterations")
+    style.label(work, f"{scene.name}: iterations in {scene.duration:g} s", "", "iterations")
 
 
 def _positive(result: Result, cases: Sequence[str], name: str) -> dict[str, Any]:
