@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from stickslip.physics.convex.external import External as External
     from stickslip.physics.icf.physics import Icf as Icf
     from stickslip.physics.mujoco import MuJoCo as MuJoCo
+    from stickslip.physics.pbd.physics import Pbd as Pbd
+    from stickslip.physics.pbd.physics import PbdR as PbdR
     from stickslip.simulation import Simulation as Simulation
     from stickslip.state import State as State
 
@@ -48,6 +50,8 @@ _WHERE = {
     "Icf": "stickslip.physics.icf.physics",
     "MuJoCo": "stickslip.physics.mujoco",
     "PHYSICS": "stickslip.physics.catalogue",
+    "Pbd": "stickslip.physics.pbd.physics",
+    "PbdR": "stickslip.physics.pbd.physics",
     "Physics": "stickslip.physics.base",
     "Simulation": "stickslip.simulation",
     "State": "stickslip.state",

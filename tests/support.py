@@ -5,6 +5,7 @@ from typing import Any
 
 import mujoco
 import numpy as np
+import pytest
 import warp as wp
 from numpy.typing import ArrayLike, NDArray
 
@@ -33,6 +34,20 @@ def perturbed(mjm: mujoco.MjModel, nworld: int, *, scale: float = 0.05, seed: in
         qvel=(start.qvel + np.stack(noise)).astype(np.float32),
         act=np.tile(start.act, (nworld, 1)).astype(np.float32),
     )
+
+
+FREE_BODIES_ONLY = ("pbd", "pbd-r")
+"""Physics that know no joints but free ones, and nothing that acts on joints."""
+
+
+def simulate(scene: Any, physics: ss.Physics, **options: Any) -> ss.Simulation:
+    """A simulation; the test is skipped, with the reason, where it has to do with joints and the physics has none."""
+    try:
+        return ss.Simulation(scene, physics, **options)
+    except ss.Unsupported as error:
+        if physics.name not in FREE_BODIES_ONLY:
+            raise
+        pytest.skip(str(error))
 
 
 def world(state: ss.State, w: int) -> ss.State:

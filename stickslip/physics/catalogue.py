@@ -8,9 +8,10 @@ from stickslip.physics.comfree.physics import ComFree
 from stickslip.physics.conesweep.physics import ConeSweep
 from stickslip.physics.icf.physics import Icf
 from stickslip.physics.mujoco import MuJoCo
+from stickslip.physics.pbd.physics import Pbd, PbdR
 
 PHYSICS: dict[str, type[Physics[Any, Any]]] = {
-    physics.name: physics for physics in (MuJoCo, ComFree, ConeSweep, Icf, Cenic)
+    physics.name: physics for physics in (MuJoCo, ComFree, ConeSweep, Icf, Cenic, Pbd, PbdR)
 }
 
 DEFAULT: type[Physics[Any, Any]] = ConeSweep

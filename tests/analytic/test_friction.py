@@ -94,7 +94,7 @@ def test_forces_are_inside_the_cone(physics: ss.Physics, cone: str, device: str)
 @pytest.mark.parametrize("physics", [ss.ComFree(), ss.ConeSweep()], ids=["comfree", "cone-sweep"])
 def test_forces_of_the_hand_are_inside_the_cone(physics: ss.Physics, device: str) -> None:
     """An articulated body with condim 4: the fingertips push the cube, and only inside the cone."""
-    sim = ss.Simulation("hand", physics, nworld=3, device=device)
+    sim = support.simulate("hand", physics, nworld=3, device=device)
     sim.state = support.perturbed(sim.mjm, 3, scale=0.5)
     seen = 0
     for _ in range(20):

@@ -26,7 +26,7 @@ def physics(request: pytest.FixtureRequest) -> ss.Physics:
 
 def simulation(scene: str, physics: ss.Physics, device: str, nworld: int, **options: object) -> ss.Simulation:
     """A simulation whose worlds start with different velocities."""
-    sim = ss.Simulation(scene, physics, nworld=nworld, device=device, **options)
+    sim = support.simulate(scene, physics, nworld=nworld, device=device, **options)
     sim.state = support.perturbed(sim.mjm, nworld)
     return sim
 
@@ -243,7 +243,7 @@ def test_mass_of_every_world(physics: ss.Physics, device: str) -> None:
     mjm = mjcf.load("hand")
     factors = np.array([0.5, 1.0, 3.0])
     values = factors[:, None] * mjm.body_mass
-    sim = ss.Simulation("hand", physics, nworld=3, device=device)
+    sim = support.simulate("hand", physics, nworld=3, device=device)
     sim.set_model(body_mass=values)
     sim.step(60)
     state = sim.state
@@ -281,7 +281,8 @@ def test_one_value_for_all_worlds(physics: ss.Physics, device: str) -> None:
     sim.set_model(timestep=0.001, gravity=np.array([0.0, 0.0, -1.62]))
     sim.step(10)
     np.testing.assert_allclose(sim.state.time, 0.01, rtol=1e-5)
-    np.testing.assert_allclose(sim.state.qvel[:, 2::6], -0.0162, rtol=1e-4)
+    rounding = 0.03 if physics.name == "pbd" else 1e-4  # velocities are differences of positions there
+    np.testing.assert_allclose(sim.state.qvel[:, 2::6], -0.0162, rtol=rounding)
 
 
 def test_comfree_gains_of_every_world(device: str) -> None:
@@ -298,7 +299,7 @@ def test_comfree_gains_of_every_world(device: str) -> None:
 
 def test_inputs_act(physics: ss.Physics, device: str) -> None:
     """ctrl, qfrc_applied and xfrc_applied of a world reach that world."""
-    reference = ss.Simulation("hand", physics, nworld=2, device=device)
+    reference = support.simulate("hand", physics, nworld=2, device=device)
     reference.step(20)
     mjm = reference.mjm
     cube = mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_BODY, "cube")
@@ -309,7 +310,7 @@ def test_inputs_act(physics: ss.Physics, device: str) -> None:
     target = np.tile(mjm.key_ctrl[0], (2, 1))
     target[1, 5] += 0.3
     for name, value in (("xfrc_applied", push), ("qfrc_applied", bend), ("ctrl", target)):
-        sim = ss.Simulation("hand", physics, nworld=2, device=device)
+        sim = support.simulate("hand", physics, nworld=2, device=device)
         setattr(sim, name, value)
         sim.step(20)
         moved = np.abs(sim.state.qpos - reference.state.qpos).max(axis=1)
@@ -318,6 +319,9 @@ def test_inputs_act(physics: ss.Physics, device: str) -> None:
 
 def test_contacts_name_their_world(physics: ss.Physics, device: str) -> None:
     """A world in the air has none; the others have theirs."""
+    if physics.name == "pbd":
+        pytest.skip("what overlaps is shot apart by pbd, and has no contact at the end of the step")
+    each = 16 if physics.name == "pbd-r" else 4  # one for each particle of a face, or for each corner
     sim = ss.Simulation("sliding-cube", physics, nworld=3, device=device)
     qpos = sim.qpos.numpy().copy()
     qpos[:, 2] = (0.0499, 1.0, 0.0499)
@@ -326,9 +330,10 @@ def test_contacts_name_their_world(physics: ss.Physics, device: str) -> None:
     assert sim.contact_count() == 0
     sim.step()
     contacts = sim.contacts()
-    assert len(contacts) == sim.contact_count() == 8
-    assert np.bincount(contacts.world, minlength=3).tolist() == [4, 0, 4]
-    np.testing.assert_allclose(contacts.dist, -1e-4, atol=2e-6)
+    assert len(contacts) == sim.contact_count() == 2 * each
+    assert np.bincount(contacts.world, minlength=3).tolist() == [each, 0, each]
+    # pbd-r tells how deep contacts are after the step, which has undone some of it
+    np.testing.assert_allclose(contacts.dist, -1e-4, atol=2e-5 if physics.name == "pbd-r" else 2e-6)
     np.testing.assert_allclose(np.abs(contacts.frame[:, 0, 2]), 1.0, atol=1e-5)
     assert (contacts.force[:, 0] > 0).all()
 

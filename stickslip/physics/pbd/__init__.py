@@ -1,0 +1,1 @@
+"""Rigid bodies made of particles: position based dynamics, with the right momentum."""

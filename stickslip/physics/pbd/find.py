@@ -1,0 +1,234 @@
+"""Which particles touch what, once a substep."""
+
+import warp as wp
+
+from stickslip.physics.pbd.colliders import Colliders, nearest
+from stickslip.physics.pbd.layout import NOBODY, Bodies, Options, Shape, Touching, real
+from stickslip.physics.pbd.rigid import matrix_of
+
+wp.set_module_options({"enable_backward": False})
+
+
+RECOVERY = wp.constant(real(50.0))
+GENTLE = wp.constant(real(0.02))
+"""An overlap at the start of a substep is undone at this rate [1/s], or this speed if that is more [m/s]; all at once
+would shoot bodies apart."""
+
+
+@wp.struct
+class Surface:
+    """What friction needs of a geom; MuJoCo's fields."""
+
+    friction: wp.array2d[wp.vec3]  # (*, ngeom)
+    condim: wp.array[int]
+    priority: wp.array[int]
+
+
+@wp.func
+def friction_between(surface: Surface, worldid: int, a: int, b: int) -> real:
+    """Coefficient of two geoms: of the one with priority, else the larger; none where contact is without friction."""
+    row = worldid % surface.friction.shape[0]
+    mu = wp.max(surface.friction[row, a][0], surface.friction[row, b][0])
+    condim = wp.max(surface.condim[a], surface.condim[b])
+    if surface.priority[a] > surface.priority[b]:
+        mu = surface.friction[row, a][0]
+        condim = surface.condim[a]
+    if surface.priority[b] > surface.priority[a]:
+        mu = surface.friction[row, b][0]
+        condim = surface.condim[b]
+    if condim == 1:
+        mu = float(0.0)
+    return real(mu)
+
+
+@wp.func
+def position_of(shape: Shape, bodies: Bodies, worldid: int, particle: int) -> wp.vec3d:
+    """Of a particle, from the middle of its body [m]; of the first slot."""
+    body = shape.owner[particle]
+    return bodies.turn[worldid, body] * (shape.place[particle] - bodies.centre[worldid, body])
+
+
+@wp.func
+def note_near(shape: Shape, bodies: Bodies, worldid: int, body: int, word: int) -> int:
+    """Bits of the bodies, 32 at a time, whose particles may be near those of a body."""
+    bits = int(0)
+    here = bodies.pos[worldid, body] + bodies.turn[worldid, body] * (
+        shape.body_middle[body] - bodies.centre[worldid, body]
+    )
+    for k in range(32):
+        other = 32 * word + k
+        if other < shape.nbody and other != body:
+            there = bodies.pos[worldid, other] + bodies.turn[worldid, other] * (
+                shape.body_middle[other] - bodies.centre[worldid, other]
+            )
+            reach = shape.body_reach[body] + shape.body_reach[other]
+            if wp.length_sq(here - there) < reach * reach:
+                bits = bits | (1 << k)
+    return bits
+
+
+@wp.func
+def settle_contact(
+    shape: Shape,
+    bodies: Bodies,
+    touching: Touching,
+    options: Options,
+    worldid: int,
+    index: int,
+    particle: int,
+    other: int,
+    collider: int,
+    normal: wp.vec3d,
+    gap: real,
+    mu: real,
+    dt: real,
+):
+    """Write down a contact of a particle with another, or with a collider."""
+    body = shape.owner[particle]
+    radius = shape.radius[particle]
+    at = shape.place[particle] - bodies.centre[worldid, body]
+    from_centre = bodies.turn[worldid, body] * at
+    touching.particle[worldid, index] = particle
+    touching.other[worldid, index] = other
+    touching.collider[worldid, index] = collider
+    touching.normal[worldid, index] = normal
+    touching.gap[worldid, index] = gap
+    touching.friction[worldid, index] = mu
+    touching.shift[worldid, index] = wp.vec3d()
+    touching.last[worldid, index] = wp.vec3d()
+    mass = bodies.grain[worldid, body]
+    rest = real(0.0)
+    if options.surface != 0:
+        at -= radius * (wp.transpose(bodies.rotation[worldid, body]) * normal)
+    else:
+        rest = radius
+    point = bodies.pos[worldid, body] + from_centre - (radius + real(0.5) * gap) * normal
+    opposite = wp.vec3d()
+    velocity = bodies.vel[worldid, body]
+    if other != NOBODY:
+        theirs = shape.owner[other]
+        opposite = shape.place[other] - bodies.centre[worldid, theirs]
+        if options.surface != 0:
+            opposite += shape.radius[other] * (wp.transpose(bodies.rotation[worldid, theirs]) * normal)
+        else:
+            rest += shape.radius[other]
+        grain = bodies.grain[worldid, theirs]
+        mass = mass * grain / (mass + grain)
+        ours = real(1.0) / bodies.mass[worldid, body]
+        share = real(1.0) / bodies.mass[worldid, theirs]
+        velocity = (ours * velocity + share * bodies.vel[worldid, theirs]) / (ours + share)
+        if particle > other:  # both sides of a pair mean the same point
+            point = (
+                bodies.pos[worldid, theirs]
+                + bodies.turn[worldid, theirs] * (shape.place[other] - bodies.centre[worldid, theirs])
+                + (shape.radius[other] + real(0.5) * gap) * normal
+            )
+    else:
+        # normal . (pos + turn at) - rest is the gap
+        touched = bodies.pos[worldid, body] + bodies.turn[worldid, body] * at
+        rest = wp.dot(normal, touched) - gap
+    touching.place[worldid, index] = at
+    touching.opposite[worldid, index] = opposite
+    touching.point[worldid, index] = point
+    touching.arm[worldid, index] = point - dt * velocity - bodies.before[worldid, body]
+    touching.rest[worldid, index] = rest
+    slack = real(0.0)
+    if options.accumulate != 0:
+        # the gap there was at the start of the substep
+        was = wp.dot(normal, bodies.before[worldid, body] + bodies.rotation[worldid, body] * at) - rest
+        if other != NOBODY:
+            theirs = shape.owner[other]
+            was -= wp.dot(normal, bodies.before[worldid, theirs] + bodies.rotation[worldid, theirs] * opposite)
+        slack = wp.min(was + dt * wp.max(-RECOVERY * was, GENTLE), real(0.0))
+    touching.slack[worldid, index] = slack
+    touching.mass[worldid, index] = mass
+
+
+@wp.func
+def meet(
+    shape: Shape,
+    colliders: Colliders,
+    surface: Surface,
+    bodies: Bodies,
+    touching: Touching,
+    options: Options,
+    mocap_pos: wp.array2d[wp.vec3],
+    mocap_quat: wp.array2d[wp.quat],
+    near: wp.array3d[int],
+    worldid: int,
+    particle: int,
+    index: int,
+    dt: real,
+) -> int:
+    """How many contacts a particle has; from `index` on they are written down, if that is not negative."""
+    count = int(0)
+    body = shape.owner[particle]
+    geom = shape.geom[particle]
+    radius = shape.radius[particle]
+    margin = options.margin * radius
+    from_centre = position_of(shape, bodies, worldid, particle)
+    at = bodies.pos[worldid, body] + from_centre
+
+    for collider in range(shape.ncollider):
+        if shape.meets[geom, shape.collider_geom[collider]]:
+            pos = shape.collider_pos[collider]
+            mat = shape.collider_mat[collider]
+            mocap = shape.collider_mocap[collider]
+            if mocap >= 0:
+                q = mocap_quat[worldid, mocap]
+                p = mocap_pos[worldid, mocap]
+                m = matrix_of(real(q[0]), real(q[1]), real(q[2]), real(q[3]))
+                pos = wp.vec3d(real(p[0]), real(p[1]), real(p[2])) + m * pos
+                mat = m * mat
+            inside = wp.transpose(mat) * (at - pos)
+            found = nearest(colliders, collider, inside, radius + margin)
+            gap = found.dist - radius
+            if gap < margin:
+                if index >= 0 and index + count < touching.room:
+                    mu = friction_between(surface, worldid, geom, shape.collider_geom[collider])
+                    normal = mat * found.normal
+                    settle_contact(
+                        shape, bodies, touching, options, worldid, index + count, particle, NOBODY, collider,
+                        normal, gap, mu, dt,
+                    )  # fmt: skip
+                count += 1
+
+    for word in range(shape.nword):
+        bits = near[worldid, body, word]
+        for k in range(32):
+            if (bits >> k) & 1:
+                theirs = 32 * word + k
+                apart = bodies.pos[worldid, body] - bodies.pos[worldid, theirs] + from_centre
+                inside = wp.transpose(bodies.rotation[worldid, theirs]) * apart + bodies.centre[worldid, theirs]
+                side = shape.body_cell[theirs]
+                cells = shape.body_cells[theirs]
+                x = (inside - shape.body_corner[theirs]) / side
+                i0 = int(wp.floor(x[0]))
+                j0 = int(wp.floor(x[1]))
+                k0 = int(wp.floor(x[2]))
+                for i in range(wp.max(i0 - 1, 0), wp.min(i0 + 2, cells[0])):
+                    for j in range(wp.max(j0 - 1, 0), wp.min(j0 + 2, cells[1])):
+                        first = shape.body_celladr[theirs] + (i * cells[1] + j) * cells[2]
+                        low = wp.max(k0 - 1, 0)
+                        high = wp.min(k0 + 2, cells[2])
+                        if low < high:
+                            for slot in range(shape.cell_adr[first + low], shape.cell_adr[first + high]):
+                                other = shape.cell_particle[slot]
+                                away = apart - position_of(shape, bodies, worldid, other)
+                                length = wp.length(away)
+                                gap = length - radius - shape.radius[other]
+                                reach = options.margin * wp.min(radius, shape.radius[other])
+                                if gap < reach and shape.meets[geom, shape.geom[other]]:
+                                    if index >= 0 and index + count < touching.room:
+                                        normal = wp.vec3d(real(0.0), real(0.0), real(1.0))
+                                        if length > real(0.0):
+                                            normal = away / length
+                                        elif particle < other:
+                                            normal = -normal
+                                        mu = friction_between(surface, worldid, geom, shape.geom[other])
+                                        settle_contact(
+                                            shape, bodies, touching, options, worldid, index + count, particle,
+                                            other, NOBODY, normal, gap, mu, dt,
+                                        )  # fmt: skip
+                                    count += 1
+    return count

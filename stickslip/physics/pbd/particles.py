@@ -1,0 +1,379 @@
+"""The method as it stands in the literature: every particle by itself, in single precision and world coordinates.
+
+It is here to be compared with: what is lost by it, and what each of PBD-R's changes gives back, is rounding. `solve`
+has the same iterations without that.
+"""
+
+import warp as wp
+
+from stickslip.physics.pbd.colliders import Colliders
+from stickslip.physics.pbd.find import Surface
+from stickslip.physics.pbd.lanes import sync, sync_team, team_sum_single
+from stickslip.physics.pbd.layout import (
+    NOBODY,
+    Bodies,
+    Exact,
+    Options,
+    Particles,
+    Shape,
+    Singles,
+    Touching,
+    real,
+)
+from stickslip.physics.pbd.rigid import rotation_of, skew
+from stickslip.physics.pbd.solve import world_inertia
+from stickslip.physics.pbd.step import (
+    OVERFLOW_CONTACTS,
+    World,
+    find,
+    show,
+    start,
+    substeps_of,
+    weigh,
+    weigh_contact,
+)
+
+wp.set_module_options({"enable_backward": False})
+
+
+@wp.func
+def single(v: wp.vec3d) -> wp.vec3:
+    return wp.vec3(float(v[0]), float(v[1]), float(v[2]))
+
+
+@wp.func
+def nearest_rotation(fit: wp.mat33, guess: wp.mat33d) -> wp.mat33:
+    """The polar part of a matrix that may be singular."""
+    wide = wp.mat33d()
+    for i in range(3):
+        for j in range(3):
+            wide[i, j] = real(fit[i, j])
+    r = rotation_of(wide, guess)
+    out = wp.mat33()
+    for i in range(3):
+        for j in range(3):
+            out[i, j] = float(r[i, j])
+    return out
+
+
+@wp.func
+def rest_of(shape: Shape, bodies: Bodies, worldid: int, body: int, particle: int) -> wp.vec3:
+    """Where a particle is at rest, from the centre of mass [m]."""
+    return single(shape.place[particle] - bodies.centre[worldid, body])
+
+
+@wp.func
+def is_written(shape: Shape, world: World, exact: Exact, worldid: int, body: int) -> bool:
+    """Whether the state of a body is not what was shown of its particles."""
+    changed = bool(False)
+    for k in range(7):
+        adr = shape.body_qposadr[body] + k
+        if float(exact.qpos[worldid, adr]) != world.qpos[worldid, adr]:
+            changed = bool(True)
+    for k in range(6):
+        adr = shape.body_dofadr[body] + k
+        if float(exact.qvel[worldid, adr]) != world.qvel[worldid, adr]:
+            changed = bool(True)
+    return changed
+
+
+@wp.func
+def scatter(shape: Shape, bodies: Bodies, particles: Particles, worldid: int, body: int, lane: int, nlane: int):
+    """Put every particle of a body where the body is."""
+    r = bodies.rotation[worldid, body]
+    omega = wp.inverse(world_inertia(bodies, worldid, body)) * bodies.spin[worldid, body]
+    for k in range(lane, shape.body_num[body], nlane):
+        p = shape.body_adr[body] + k
+        arm = r * (shape.place[p] - bodies.centre[worldid, body])
+        particles.x[worldid, p] = single(bodies.pos[worldid, body] + arm)
+        particles.v[worldid, p] = single(bodies.vel[worldid, body] + wp.cross(omega, arm))
+
+
+@wp.func
+def gather(
+    shape: Shape, bodies: Bodies, particles: Particles, worldid: int, body: int, lane: int, nlane: int, nteam: int
+):
+    """What the particles of a body are as a whole: centre, rotation, velocity and angular momentum."""
+    count = float(shape.body_num[body])
+    mass = float(bodies.mass[worldid, body])
+    sums = Singles()
+    for k in range(lane, shape.body_num[body], nlane):
+        p = shape.body_adr[body] + k
+        x = particles.x[worldid, p]
+        v = particles.v[worldid, p]
+        for i in range(3):
+            sums[i] += x[i]
+            sums[3 + i] += v[i]
+    sums = team_sum_single(sums, nteam)
+    centre = wp.vec3(sums[0], sums[1], sums[2]) / count
+    velocity = wp.vec3(sums[3], sums[4], sums[5]) / count
+    sums = Singles()
+    for k in range(lane, shape.body_num[body], nlane):
+        p = shape.body_adr[body] + k
+        r = particles.x[worldid, p] - centre
+        q = rest_of(shape, bodies, worldid, body, p)
+        spin = wp.cross(r, particles.v[worldid, p])
+        for i in range(3):
+            sums[9 + i] += spin[i]
+            for j in range(3):
+                sums[3 * i + j] += r[i] * q[j]
+    sums = team_sum_single(sums, nteam)
+    if lane == 0:
+        fit = wp.mat33d()
+        for i in range(3):
+            for j in range(3):
+                fit[i, j] = real(sums[3 * i + j] / count * mass)
+        bodies.rotation[worldid, body] = rotation_of(fit, bodies.rotation[worldid, body])
+        bodies.pos[worldid, body] = wp.vec3d(real(centre[0]), real(centre[1]), real(centre[2]))
+        bodies.vel[worldid, body] = wp.vec3d(real(velocity[0]), real(velocity[1]), real(velocity[2]))
+        share = real(mass / count)
+        bodies.spin[worldid, body] = wp.vec3d(
+            share * real(sums[9]), share * real(sums[10]), share * real(sums[11])
+        )  # fmt: skip
+
+
+@wp.func
+def integrate(
+    shape: Shape,
+    bodies: Bodies,
+    particles: Particles,
+    worldid: int,
+    body: int,
+    dt: real,
+    lane: int,
+    nlane: int,
+    nteam: int,
+):
+    """Semi-implicit Euler for every particle; the body as a whole goes along, for contacts to be found."""
+    inverse = wp.inverse(world_inertia(bodies, worldid, body))
+    centre = single(bodies.pos[worldid, body])
+    push = single(bodies.force[worldid, body] / bodies.mass[worldid, body])
+    twist = single(inverse * bodies.torque[worldid, body])
+    step = float(dt)
+    for k in range(lane, shape.body_num[body], nlane):
+        p = shape.body_adr[body] + k
+        x = particles.x[worldid, p]
+        v = particles.v[worldid, p] + step * (push + wp.cross(twist, x - centre))
+        particles.start[worldid, p] = x
+        particles.v[worldid, p] = v
+        particles.x[worldid, p] = x + step * v
+    sync_team(nteam)
+    if lane == 0:
+        omega = inverse * (bodies.spin[worldid, body] + dt * bodies.torque[worldid, body])
+        vel = bodies.vel[worldid, body] + dt * bodies.force[worldid, body] / bodies.mass[worldid, body]
+        r = bodies.rotation[worldid, body]
+        bodies.before[worldid, body] = bodies.pos[worldid, body]
+        bodies.pos[worldid, body] = bodies.pos[worldid, body] + dt * vel
+        bodies.vel[worldid, body] = vel
+        bodies.turn[worldid, body] = r + dt * (skew(omega) * r)
+        bodies.adr[worldid, body] = 0x7FFFFFFF
+        bodies.num[worldid, body] = 0
+
+
+@wp.func
+def push_contact(
+    shape: Shape,
+    bodies: Bodies,
+    touching: Touching,
+    particles: Particles,
+    options: Options,
+    worldid: int,
+    c: int,
+    dt: real,
+):
+    """Note how far a contact displaces its particle in this iteration [m]."""
+    p = touching.particle[worldid, c]
+    other = touching.other[worldid, c]
+    normal = single(touching.normal[worldid, c])
+    x = particles.x[worldid, p]
+    v = particles.v[worldid, p]
+    share = float(1.0)
+    if other == NOBODY:
+        gap = wp.dot(normal, x) - float(touching.rest[worldid, c])
+    else:
+        gap = wp.dot(normal, x - particles.x[worldid, other]) - float(touching.rest[worldid, c])
+        share = float(touching.mass[worldid, c] / bodies.grain[worldid, shape.owner[p]])
+        if options.relative != 0:
+            v -= particles.v[worldid, other]
+    push = wp.vec3()
+    if gap <= 0.0:
+        sliding = v - wp.dot(v, normal) * normal
+        speed = wp.length(sliding)
+        push = -gap * normal
+        if speed > 0.0:
+            mu = float(touching.friction[worldid, c])
+            push -= wp.min(-mu * gap, speed * float(dt)) / speed * sliding
+        push = share * float(options.relaxation) * push
+    touching.last[worldid, c] = wp.vec3d(real(push[0]), real(push[1]), real(push[2]))
+
+
+@wp.func
+def move(
+    shape: Shape,
+    bodies: Bodies,
+    touching: Touching,
+    particles: Particles,
+    options: Options,
+    worldid: int,
+    body: int,
+    dt: real,
+    lane: int,
+    nlane: int,
+    nteam: int,
+):
+    """One iteration for one body: its particles go where contacts push them, and back into shape."""
+    step = float(dt)
+    count = float(shape.body_num[body])
+    sums = Singles()
+    for k in range(lane, shape.body_num[body], nlane):
+        p = shape.body_adr[body] + k
+        push = wp.vec3()
+        first = touching.particle_adr[worldid, p]
+        for c in range(first, first + touching.particle_num[worldid, p]):
+            push += single(touching.last[worldid, c])
+            touching.shift[worldid, c] = touching.shift[worldid, c] + touching.last[worldid, c]
+        x = particles.x[worldid, p] + push
+        v = particles.v[worldid, p]
+        if options.velocity != 0:
+            v += push / step
+        else:
+            v = (x - particles.start[worldid, p]) / step
+        particles.x[worldid, p] = x
+        particles.v[worldid, p] = v
+        for i in range(3):
+            sums[i] += x[i]
+            sums[3 + i] += v[i]
+    sums = team_sum_single(sums, nteam)
+    centre = wp.vec3(sums[0], sums[1], sums[2]) / count
+    before = wp.vec3(sums[3], sums[4], sums[5]) / count  # momentum over mass, as everything here
+
+    sums = Singles()
+    for k in range(lane, shape.body_num[body], nlane):
+        p = shape.body_adr[body] + k
+        r = particles.x[worldid, p] - centre
+        q = rest_of(shape, bodies, worldid, body, p)
+        spin = wp.cross(r, particles.v[worldid, p])
+        for i in range(3):
+            sums[9 + i] += spin[i]
+            for j in range(3):
+                sums[3 * i + j] += r[i] * q[j]
+    sums = team_sum_single(sums, nteam)
+    spin_before = wp.vec3(sums[9], sums[10], sums[11])
+    fit = wp.mat33(sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7], sums[8])
+    u = wp.mat33()
+    s = wp.vec3()
+    w = wp.mat33()
+    wp.svd3(fit, u, s, w)
+    flip = wp.sign(wp.determinant(u) * wp.determinant(w))
+    rotation = u * wp.diag(wp.vec3(1.0, 1.0, flip)) * wp.transpose(w)
+    thick = float(shape.body_thick[body])
+    if thick > 0.0:  # a chain: singular values do not tell how it is turned about itself
+        rotation = nearest_rotation(fit, bodies.rotation[worldid, body])
+
+    sums = Singles()
+    for k in range(lane, shape.body_num[body], nlane):
+        p = shape.body_adr[body] + k
+        x = centre + rotation * rest_of(shape, bodies, worldid, body, p)
+        v = particles.v[worldid, p]
+        if options.velocity != 0:
+            v += (x - particles.x[worldid, p]) / step
+        else:
+            v = (x - particles.start[worldid, p]) / step
+        particles.x[worldid, p] = x
+        particles.v[worldid, p] = v
+        r = x - centre
+        spin = wp.cross(r, v)
+        for i in range(3):
+            sums[i] += v[i]
+            sums[3 + i] += spin[i]
+        sums[6] += r[1] * r[1] + r[2] * r[2]
+        sums[7] += r[0] * r[0] + r[2] * r[2]
+        sums[8] += r[0] * r[0] + r[1] * r[1]
+        sums[9] -= r[0] * r[1]
+        sums[10] -= r[0] * r[2]
+        sums[11] -= r[1] * r[2]
+    if options.linear == 0 and options.angular == 0:
+        return
+    sums = team_sum_single(sums, nteam)
+    missing = wp.vec3()
+    omega = wp.vec3()
+    if options.linear != 0:
+        missing = before - wp.vec3(sums[0], sums[1], sums[2]) / count
+    if options.angular != 0:
+        inertia = wp.mat33(sums[6], sums[9], sums[10], sums[9], sums[7], sums[11], sums[10], sums[11], sums[8])
+        inertia += wp.diag(wp.vec3(thick, thick, thick)) * count
+        omega = wp.inverse(inertia) * (wp.vec3(sums[3], sums[4], sums[5]) - spin_before)
+    for k in range(lane, shape.body_num[body], nlane):
+        p = shape.body_adr[body] + k
+        change = missing - wp.cross(omega, particles.x[worldid, p] - centre)
+        particles.v[worldid, p] = particles.v[worldid, p] + change
+        particles.x[worldid, p] = particles.x[worldid, p] + step * change
+
+
+@wp.kernel
+def advance_particles(
+    shape: Shape,
+    colliders: Colliders,
+    surface: Surface,
+    options: Options,
+    world: World,
+    exact: Exact,
+    bodies: Bodies,
+    touching: Touching,
+    particles: Particles,
+    near: wp.array3d[int],
+    nlane: int,
+    nteam: int,
+    # Data out:
+    overflow_out: wp.array[int],
+):
+    """Advance every world by its timestep, particle by particle."""
+    tid = wp.tid()
+    worldid = tid // nlane
+    lane = tid - nlane * worldid
+    size = nlane // nteam
+    team = lane // size
+    mate = lane - size * team
+    timestep = real(world.timestep[worldid % world.timestep.shape[0]])
+    substeps = substeps_of(options, timestep)
+    dt = timestep / real(substeps)
+
+    for body in range(team, shape.nbody, nteam):
+        written = is_written(shape, world, exact, worldid, body)
+        sync_team(nteam)
+        if mate == 0:
+            weigh(shape, world, bodies, options, worldid, body)
+            start(shape, world, exact, bodies, worldid, body)
+        sync_team(nteam)
+        if written:
+            scatter(shape, bodies, particles, worldid, body, mate, size)
+        gather(shape, bodies, particles, worldid, body, mate, size, nteam)
+    sync()
+    most = int(0)
+    for _ in range(substeps):
+        for body in range(team, shape.nbody, nteam):
+            integrate(shape, bodies, particles, worldid, body, dt, mate, size, nteam)
+        sync()
+        find(shape, colliders, surface, world, bodies, touching, options, near, worldid, lane, nlane, dt)
+        total = touching.count[worldid]
+        most = wp.max(most, total)
+        for _ in range(options.iterations):
+            for c in range(lane, wp.min(total, touching.room), nlane):
+                push_contact(shape, bodies, touching, particles, options, worldid, c, dt)
+            sync()
+            for body in range(team, shape.nbody, nteam):
+                move(shape, bodies, touching, particles, options, worldid, body, dt, mate, size, nteam)
+            sync()
+        for body in range(team, shape.nbody, nteam):
+            gather(shape, bodies, particles, worldid, body, mate, size, nteam)
+        sync()
+
+    if mate == 0:
+        for body in range(team, shape.nbody, nteam):
+            show(shape, world, exact, bodies, worldid, body)
+    for k in range(lane, wp.min(touching.count[worldid], touching.room), nlane):
+        weigh_contact(shape, bodies, touching, worldid, k, dt)
+    if lane == 0:
+        world.time[worldid] = float(real(world.time[worldid]) + timestep)
+        if most > touching.room:
+            overflow_out[worldid] = overflow_out[worldid] | OVERFLOW_CONTACTS

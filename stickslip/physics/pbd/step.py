@@ -1,0 +1,358 @@
+"""A step of every world: all its substeps, contacts and iterations in one kernel."""
+
+import warp as wp
+
+from stickslip.physics.pbd.colliders import Colliders
+from stickslip.physics.pbd.find import Surface, meet, note_near
+from stickslip.physics.pbd.lanes import lane_count, sync
+from stickslip.physics.pbd.layout import NOBODY, Bodies, Exact, Options, Shape, Touching, real
+from stickslip.physics.pbd.rigid import diagonal, matrix_of, quaternion_of, trace_of, vec4d
+from stickslip.physics.pbd.solve import answer_of, finish, iterate, predict, world_inertia
+
+wp.set_module_options({"enable_backward": False})
+
+SUBSTEP = wp.constant(real(1.0e-3))
+"""Longest substep where their number is not given [s]."""
+EARTH = wp.constant(real(9.81))
+"""Acceleration that contacts are held against [m/s^2]."""
+MOMENTUM = wp.constant(real(0.75))
+"""Most of the last displacement of a contact that the next one is begun with."""
+OVERFLOW_CONTACTS = wp.constant(8)
+
+
+@wp.struct
+class World:
+    """MuJoCo Warp's fields that a step reads, and writes."""
+
+    timestep: wp.array[float]
+    gravity: wp.array[wp.vec3]
+    body_mass: wp.array2d[float]
+    body_inertia: wp.array2d[wp.vec3]
+    body_ipos: wp.array2d[wp.vec3]
+    body_iquat: wp.array2d[wp.quat]
+    qfrc_applied: wp.array2d[float]
+    xfrc_applied: wp.array2d[wp.spatial_vector]
+    mocap_pos: wp.array2d[wp.vec3]
+    mocap_quat: wp.array2d[wp.quat]
+    time: wp.array[float]
+    qpos: wp.array2d[float]
+    qvel: wp.array2d[float]
+
+
+@wp.func
+def doubled(v: wp.vec3) -> wp.vec3d:
+    return wp.vec3d(real(v[0]), real(v[1]), real(v[2]))
+
+
+@wp.func
+def kept(exact: real, shown: float) -> real:
+    """The exact number, unless what shows it was written to."""
+    if float(exact) == shown:
+        return exact
+    return real(shown)
+
+
+@wp.func
+def substeps_of(options: Options, timestep: real) -> int:
+    """Their number in a step."""
+    if options.substeps > 0:
+        return options.substeps
+    return wp.max(1, int(wp.ceil(timestep / SUBSTEP - real(1.0e-3))))
+
+
+@wp.func
+def weigh(shape: Shape, world: World, bodies: Bodies, options: Options, worldid: int, body: int):
+    """Mass, centre of mass and moments of a body, as MuJoCo's model has them or as its particles do."""
+    row_m = worldid % world.body_mass.shape[0]
+    row_i = worldid % world.body_inertia.shape[0]
+    row_p = worldid % world.body_ipos.shape[0]
+    row_q = worldid % world.body_iquat.shape[0]
+    mass = real(0.0)
+    first = wp.vec3d()
+    second = wp.mat33d()
+    adr = shape.body_memberadr[body]
+    for k in range(shape.body_membernum[body]):
+        member = shape.member_id[adr + k]
+        m = real(world.body_mass[row_m, member])
+        mat = shape.member_mat[adr + k]
+        at = shape.member_pos[adr + k] + mat * doubled(world.body_ipos[row_p, member])
+        q = world.body_iquat[row_q, member]
+        axes = mat * matrix_of(real(q[0]), real(q[1]), real(q[2]), real(q[3]))
+        i = doubled(world.body_inertia[row_i, member])
+        half = real(0.5) * (i[0] + i[1] + i[2])
+        spread = axes * wp.diag(wp.vec3d(half - i[0], half - i[1], half - i[2])) * wp.transpose(axes)
+        mass += m
+        first += m * at
+        second += spread + m * wp.outer(at, at)
+    num = shape.body_num[body]
+    if options.packed != 0 and num > 0:
+        first = mass * shape.body_mean[body]
+        second = mass * shape.body_square[body]
+    centre = first / mass
+    second -= mass * wp.outer(centre, centre)
+    bodies.mass[worldid, body] = mass
+    bodies.centre[worldid, body] = centre
+    bodies.spread[worldid, body] = second
+    bodies.inertia[worldid, body] = diagonal(trace_of(second)) - second
+    if options.packed != 0:
+        bodies.inertia[worldid, body] += diagonal(mass * shape.body_thick[body])
+    bodies.grain[worldid, body] = mass / real(wp.max(num, 1))
+
+
+@wp.func
+def start(shape: Shape, world: World, exact: Exact, bodies: Bodies, worldid: int, body: int):
+    """A body as qpos and qvel tell it, and the forces on it."""
+    a = shape.body_qposadr[body]
+    b = shape.body_dofadr[body]
+    for k in range(7):
+        exact.qpos[worldid, a + k] = kept(exact.qpos[worldid, a + k], world.qpos[worldid, a + k])
+    for k in range(6):
+        exact.qvel[worldid, b + k] = kept(exact.qvel[worldid, b + k], world.qvel[worldid, b + k])
+    origin = wp.vec3d(exact.qpos[worldid, a], exact.qpos[worldid, a + 1], exact.qpos[worldid, a + 2])
+    r = matrix_of(
+        exact.qpos[worldid, a + 3], exact.qpos[worldid, a + 4], exact.qpos[worldid, a + 5], exact.qpos[worldid, a + 6]
+    )
+    arm = r * bodies.centre[worldid, body]
+    omega = r * wp.vec3d(exact.qvel[worldid, b + 3], exact.qvel[worldid, b + 4], exact.qvel[worldid, b + 5])
+    velocity = wp.vec3d(exact.qvel[worldid, b], exact.qvel[worldid, b + 1], exact.qvel[worldid, b + 2])
+    bodies.rotation[worldid, body] = r
+    bodies.pos[worldid, body] = origin + arm
+    bodies.vel[worldid, body] = velocity + wp.cross(omega, arm)
+    bodies.spin[worldid, body] = world_inertia(bodies, worldid, body) * omega
+
+    weight = bodies.mass[worldid, body] * doubled(world.gravity[worldid % world.gravity.shape[0]])
+    at_origin = wp.vec3d(
+        real(world.qfrc_applied[worldid, b]),
+        real(world.qfrc_applied[worldid, b + 1]),
+        real(world.qfrc_applied[worldid, b + 2]),
+    )
+    turning = r * wp.vec3d(
+        real(world.qfrc_applied[worldid, b + 3]),
+        real(world.qfrc_applied[worldid, b + 4]),
+        real(world.qfrc_applied[worldid, b + 5]),
+    )
+    force = weight + at_origin
+    torque = turning - wp.cross(arm, at_origin)
+    adr = shape.body_memberadr[body]
+    for k in range(shape.body_membernum[body]):
+        member = shape.member_id[adr + k]
+        wrench = world.xfrc_applied[worldid, member]
+        push = doubled(wp.spatial_top(wrench))
+        ipos = doubled(world.body_ipos[worldid % world.body_ipos.shape[0], member])
+        at = r * (shape.member_pos[adr + k] + shape.member_mat[adr + k] * ipos)
+        force += push
+        torque += doubled(wp.spatial_bottom(wrench)) + wp.cross(at - arm, push)
+    bodies.force[worldid, body] = force
+    bodies.torque[worldid, body] = torque
+
+
+@wp.func
+def show(shape: Shape, world: World, exact: Exact, bodies: Bodies, worldid: int, body: int):
+    """Tell qpos and qvel of a body."""
+    a = shape.body_qposadr[body]
+    b = shape.body_dofadr[body]
+    r = bodies.rotation[worldid, body]
+    arm = r * bodies.centre[worldid, body]
+    omega = wp.inverse(world_inertia(bodies, worldid, body)) * bodies.spin[worldid, body]
+    origin = bodies.pos[worldid, body] - arm
+    velocity = bodies.vel[worldid, body] - wp.cross(omega, arm)
+    own = wp.transpose(r) * omega
+    near = vec4d(
+        exact.qpos[worldid, a + 3], exact.qpos[worldid, a + 4], exact.qpos[worldid, a + 5], exact.qpos[worldid, a + 6]
+    )
+    q = quaternion_of(r, near)
+    for k in range(3):
+        exact.qpos[worldid, a + k] = origin[k]
+        exact.qvel[worldid, b + k] = velocity[k]
+        exact.qvel[worldid, b + 3 + k] = own[k]
+    for k in range(4):
+        exact.qpos[worldid, a + 3 + k] = q[k]
+    for k in range(7):
+        world.qpos[worldid, a + k] = float(exact.qpos[worldid, a + k])
+    for k in range(6):
+        world.qvel[worldid, b + k] = float(exact.qvel[worldid, b + k])
+
+
+@wp.func
+def find(
+    shape: Shape,
+    colliders: Colliders,
+    surface: Surface,
+    world: World,
+    bodies: Bodies,
+    touching: Touching,
+    options: Options,
+    near: wp.array3d[int],
+    worldid: int,
+    lane: int,
+    nlane: int,
+    dt: real,
+):
+    """Write down the contacts of a world, in the order of particles whatever the number of lanes."""
+    for k in range(lane, shape.nbody * shape.nword, nlane):
+        body = k // shape.nword
+        near[worldid, body, k % shape.nword] = note_near(shape, bodies, worldid, body, k % shape.nword)
+    sync()
+    total = int(0)
+    base = int(0)
+    while base < shape.nparticle:
+        particle = base + lane
+        count = int(0)
+        if particle < shape.nparticle:
+            count = meet(
+                shape, colliders, surface, bodies, touching, options, world.mocap_pos, world.mocap_quat, near,
+                worldid, particle, -1, dt,
+            )  # fmt: skip
+        place = lane_count(count)
+        first = total + place[0]
+        count = wp.min(count, touching.room - first)
+        if particle < touching.particle_adr.shape[1]:
+            touching.particle_adr[worldid, particle] = first
+            touching.particle_num[worldid, particle] = count
+        if count > 0:
+            meet(
+                shape, colliders, surface, bodies, touching, options, world.mocap_pos, world.mocap_quat, near,
+                worldid, particle, first, dt,
+            )  # fmt: skip
+            body = shape.owner[particle]
+            wp.atomic_min(bodies.adr, worldid, body, first)
+            wp.atomic_add(bodies.num, worldid, body, count)
+        total += place[1]
+        base += nlane
+    if lane == 0:
+        touching.count[worldid] = total
+    sync()
+
+
+@wp.kernel
+def look(
+    shape: Shape,
+    colliders: Colliders,
+    surface: Surface,
+    options: Options,
+    world: World,
+    exact: Exact,
+    bodies: Bodies,
+    touching: Touching,
+    near: wp.array3d[int],
+    nlane: int,
+    nteam: int,
+):
+    """Find the contacts there are, and leave every world as it is."""
+    tid = wp.tid()
+    worldid = tid // nlane
+    lane = tid - nlane * worldid
+    if lane == 0:
+        for body in range(shape.nbody):
+            weigh(shape, world, bodies, options, worldid, body)
+            start(shape, world, exact, bodies, worldid, body)
+            bodies.before[worldid, body] = bodies.pos[worldid, body]
+            bodies.turn[worldid, body] = bodies.rotation[worldid, body]
+            bodies.adr[worldid, body] = 0x7FFFFFFF
+            bodies.num[worldid, body] = 0
+    sync()
+    find(shape, colliders, surface, world, bodies, touching, options, near, worldid, lane, nlane, real(0.0))
+
+
+@wp.kernel
+def advance(
+    shape: Shape,
+    colliders: Colliders,
+    surface: Surface,
+    options: Options,
+    world: World,
+    exact: Exact,
+    bodies: Bodies,
+    touching: Touching,
+    near: wp.array3d[int],
+    nlane: int,
+    nteam: int,
+    # Data out:
+    overflow_out: wp.array[int],
+):
+    """Advance every world by its timestep."""
+    tid = wp.tid()
+    worldid = tid // nlane
+    lane = tid - nlane * worldid
+    size = nlane // nteam
+    team = lane // size
+    mate = lane - size * team
+
+    timestep = real(world.timestep[worldid % world.timestep.shape[0]])
+    substeps = substeps_of(options, timestep)
+    dt = timestep / real(substeps)
+    still = options.tolerance * EARTH * dt * dt
+
+    if mate == 0:
+        for body in range(team, shape.nbody, nteam):
+            weigh(shape, world, bodies, options, worldid, body)
+            start(shape, world, exact, bodies, worldid, body)
+    most = int(0)
+    for _ in range(substeps):
+        if mate == 0:
+            for body in range(team, shape.nbody, nteam):
+                predict(shape, bodies, worldid, body, dt)
+        sync()
+        find(shape, colliders, surface, world, bodies, touching, options, near, worldid, lane, nlane, dt)
+        most = wp.max(most, touching.count[worldid])
+        for body in range(team, shape.nbody, nteam):
+            gain = options.relaxation
+            if gain == real(0.0):
+                answer = answer_of(bodies, touching, worldid, body, mate, size, nteam)
+                gain = real(1.0)
+                if answer > real(0.0):
+                    gain = real(1.0) / answer
+            if mate == 0:
+                bodies.gain[worldid, body] = gain
+        if lane == 0:
+            touching.moving[worldid, 0] = 0
+        sync()
+        read = int(0)
+        pace = real(1.0)
+        for k in range(options.iterations):
+            beta = real(0.0)
+            if k + 1 < options.iterations:
+                following = real(0.5) * (real(1.0) + wp.sqrt(real(1.0) + real(4.0) * pace * pace))
+                beta = wp.min((pace - real(1.0)) / following, MOMENTUM)
+                pace = following
+            if lane == 0:
+                touching.moving[worldid, (k + 1) % 3] = 0
+            for body in range(team, shape.nbody, nteam):
+                iterate(
+                    shape, bodies, touching, options, worldid, body, read, 1 - read, beta, still, k, dt, mate,
+                    size, nteam,
+                )  # fmt: skip
+            read = 1 - read
+            sync()
+            if still > real(0.0) and touching.moving[worldid, k % 3] == 0:
+                break
+        if mate == 0:
+            for body in range(team, shape.nbody, nteam):
+                finish(shape, bodies, worldid, body, read, options)
+        sync()
+
+    if mate == 0:
+        for body in range(team, shape.nbody, nteam):
+            show(shape, world, exact, bodies, worldid, body)
+    for k in range(lane, wp.min(touching.count[worldid], touching.room), nlane):
+        weigh_contact(shape, bodies, touching, worldid, k, dt)
+    if lane == 0:
+        world.time[worldid] = float(real(world.time[worldid]) + timestep)
+        if most > touching.room:
+            overflow_out[worldid] = overflow_out[worldid] | OVERFLOW_CONTACTS
+
+
+@wp.func
+def weigh_contact(shape: Shape, bodies: Bodies, touching: Touching, worldid: int, c: int, dt: real):
+    """The gap of a contact at the end of the step, and its force in the place of its displacement [N]."""
+    body = shape.owner[touching.particle[worldid, c]]
+    normal = touching.normal[worldid, c]
+    r = bodies.rotation[worldid, body] * touching.place[worldid, c]
+    gap = wp.dot(normal, bodies.pos[worldid, body] + r) - touching.rest[worldid, c]
+    other = touching.other[worldid, c]
+    if other != NOBODY:
+        theirs = shape.owner[other]
+        r = bodies.rotation[worldid, theirs] * touching.opposite[worldid, c]
+        gap -= wp.dot(normal, bodies.pos[worldid, theirs] + r)
+    touching.gap[worldid, c] = gap
+    touching.last[worldid, c] = touching.mass[worldid, c] * touching.shift[worldid, c] / (dt * dt)

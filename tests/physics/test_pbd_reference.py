@@ -1,0 +1,452 @@
+"""`PbdR` as the paper has it, contact by contact on bodies, against every particle by itself.
+
+The physics sums over contacts, the reference over particles; between substeps both keep rigid bodies. What they have in
+common is the paper, and exact arithmetic.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+import warp as wp
+from numpy.typing import ArrayLike, NDArray
+
+import stickslip as ss
+from stickslip.physics.pbd.physics import PbdR
+from stickslip.physics.pbd.rigid import rotation_of
+from tests.reference import particles as ref
+
+wp.set_module_options({"enable_backward": False})
+
+Array = NDArray[np.float64]
+
+PLACE, VELOCITY = 1e-13, 1e-11
+"""How far apart the two may be [m], [m/s]."""
+STEP = 1e-3  # [s]
+
+
+def single(value: Any) -> Any:
+    """As the device is given it."""
+    return np.asarray(value, dtype=np.float32).astype(float)
+
+
+def as_published(slip: str = "relative", substeps: int | None = None) -> PbdR:
+    return PbdR(
+        relaxation=0.9,
+        inertia="packed",
+        contact="centre",
+        slip=slip,  # type: ignore[arg-type]
+        clamp="iteration",
+        iterations=10,
+        substeps=substeps,
+    )
+
+
+def frame(quat: ArrayLike) -> Array:
+    """Rotation of a quaternion of any length."""
+    mat = np.zeros(9)
+    mujoco.mju_quat2Mat(mat, np.asarray(quat, dtype=float) / np.linalg.norm(quat))
+    return mat.reshape(3, 3)
+
+
+def rotation(rng: np.random.Generator, angle: float | None = None) -> Array:
+    """About a random axis, by an angle up to a half turn if none is given."""
+    axis = rng.normal(size=3)
+    half = 0.5 * (rng.uniform(0.0, np.pi) if angle is None else angle)
+    return frame([np.cos(half), *(np.sin(half) * axis / np.linalg.norm(axis))])
+
+
+@dataclasses.dataclass
+class Twin:
+    """A simulation of free bodies and its reference, from the same start.
+
+    Attributes:
+        sim: the simulation
+        bodies: the same in the reference
+        law: of the reference
+        planes: likewise
+        substeps: of each step
+    """
+
+    sim: ss.Simulation
+    bodies: list[ref.Body]
+    law: ref.Law
+    planes: tuple[ref.Plane, ...]
+    substeps: int
+
+    def state(self) -> tuple[Array, Array]:
+        """qpos and qvel of the physics, in double precision, body by body, (nbody, 7) and (nbody, 6)."""
+        arrays = self.sim.physics.arrays(self.sim.m, self.sim.d)
+        return arrays["exact_qpos"].numpy().reshape(-1, 7), arrays["exact_qvel"].numpy().reshape(-1, 6)
+
+    def step(self, force: ArrayLike | None = None, torque: ArrayLike | None = None) -> None:
+        """One of the physics, and its substeps of the reference, with a wrench at each body's centre of mass."""
+        dt = float(single(self.sim.mjm.opt.timestep)) / self.substeps
+        gravity = single(self.sim.mjm.opt.gravity)
+        self.sim.step()
+        for _ in range(self.substeps):
+            ref.substep(
+                self.bodies, dt, self.law, planes=self.planes, gravity=gravity, force=force, torque=torque
+            )  # fmt: skip
+
+    def check(self) -> None:
+        """Every particle is where it should be, and moves as it should."""
+        qpos, qvel = self.state()
+        for body, packed, pose, velocity in zip(self.bodies, self.sim.m.bodies, qpos, qvel, strict=True):
+            mat = frame(pose[3:])
+            arm = packed.centre @ mat.T
+            np.testing.assert_allclose(pose[:3] + arm, body.x, rtol=0.0, atol=PLACE)
+            moving = velocity[:3] + np.cross(mat @ velocity[3:], arm)
+            np.testing.assert_allclose(moving, body.v, rtol=0.0, atol=VELOCITY)
+
+
+def twin(
+    xml: str,
+    physics: PbdR,
+    device: str,
+    qpos: ArrayLike,
+    qvel: ArrayLike,
+    *,
+    planes: Sequence[ref.Plane] = (),
+    timestep: float = STEP,
+) -> Twin:
+    """Bodies of a model, where they are apart, in a given state; with the friction of their first geoms."""
+    sim = ss.Simulation(xml, physics, device=device, timestep=timestep)
+    sim.qpos, sim.qvel = np.ravel(qpos), np.ravel(qvel)
+    bodies = []
+    poses, velocities = single(qpos).reshape(-1, 7), single(qvel).reshape(-1, 6)
+    for packed, pose, velocity in zip(sim.m.bodies, poses, velocities, strict=True):
+        mat = frame(pose[3:])
+        mass = sum(single(sim.mjm.body_mass[member[0]]) for member in packed.members)
+        friction = float(single(sim.mjm.geom_friction[packed.geom[0], 0]))
+        bodies.append(
+            ref.make_body(
+                packed.centre, packed.radius, mass, friction,
+                pos=pose[:3], mat=mat, vel=velocity[:3], omega=mat @ velocity[3:],
+            )
+        )  # fmt: skip
+    law = ref.Law(relative=physics.slip == "relative", rigid=True)
+    return Twin(sim, bodies, law, tuple(planes), physics.substeps or 1)
+
+
+def floor(friction: float) -> ref.Plane:
+    return ref.Plane((0.0, 0.0, 0.0), (0.0, 0.0, 1.0), float(single(friction)))
+
+
+# contacts
+
+BOX = """<mujoco>
+  <worldbody>
+    <geom type="plane" size="5 5 0.1" friction="0.4" condim="3"/>
+    <body pos="0 0 1"><freejoint/><geom type="box" size="0.1 0.1 0.1" mass="4" friction="0.4"/></body>
+  </worldbody>
+</mujoco>"""
+THROWN = [0.0, 0.0, 0.155, 0.9, 0.3, 0.2, 0.1], [1.0, 0.5, -1.0, 3.0, -2.0, 4.0]
+LYING = [0.3, -0.2, 0.0999, 1.0, 0.0, 0.0, 0.2], [0.5, -0.3, 0.0, 0.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize("substeps", [1, 10])
+@pytest.mark.parametrize("start", [THROWN, LYING], ids=["thrown", "lying"])
+def test_a_box_on_a_plane(device: str, start: tuple[list[float], list[float]], substeps: int) -> None:
+    """One that falls on an edge with spin, and one that slides on a face and turns, for 30 ms."""
+    physics = as_published("absolute", substeps)
+    pair = twin(BOX, physics, device, *start, planes=[floor(0.4)], timestep=substeps * STEP)
+    for _ in range(30 // substeps):
+        pair.step()
+        pair.check()
+    _, qvel = pair.state()
+    assert np.linalg.norm(qvel[0, :2] - single(start[1])[:2]) > 0.1  # friction has slowed it
+
+
+PAIR = """<mujoco>
+  <option gravity="0 0 0"/>
+  <worldbody>
+    <body pos="0 0 1"><freejoint/><geom type="box" size="0.1 0.1 0.1" mass="4" friction="0.3"/></body>
+    <body pos="0 0 2"><freejoint/><geom type="box" size="0.06 0.08 0.06" mass="1.5" friction="0.5"/></body>
+  </worldbody>
+</mujoco>"""
+
+
+@pytest.mark.parametrize("slip", ["absolute", "relative"])
+def test_two_boxes_collide(device: str, slip: str) -> None:
+    """Of different mass, particles and friction, off centre and with spin, in free space."""
+    qpos = [0.0, 0.0, 0.0, 1.0, 0.1, -0.2, 0.05], [0.2, 0.05, 0.03, 0.7, 0.2, 0.4, -0.3]
+    qvel = [1.0, 0.3, 0.0, 2.0, 1.0, -3.0], [-1.5, 0.0, 0.2, -4.0, 2.0, 1.0]
+    pair = twin(PAIR, as_published(slip), device, qpos, qvel)
+    start = [ref.momentum_of(body.mass, body.x, body.v)[0] for body in pair.bodies]
+    for _ in range(30):
+        pair.step()
+        pair.check()
+    end = [ref.momentum_of(body.mass, body.x, body.v)[0] for body in pair.bodies]
+    assert np.linalg.norm(end[0] - start[0]) > 1.0  # they have met [kg m/s]
+    kept = np.linalg.norm(sum(end) - sum(start))
+    if slip == "relative":
+        assert kept < 1e-12
+    else:  # each brakes by its own velocity, which is no action and reaction
+        assert kept > 1e-2
+
+
+SLOPE = np.radians(20.0)
+PILE = f"""<mujoco>
+  <worldbody>
+    <geom type="plane" size="5 5 0.1" pos="0.02 -0.01 0.03" euler="0 {np.degrees(SLOPE)} 0" friction="0.5"/>
+    <body pos="0 0 1"><freejoint/><geom type="box" size="0.1 0.1 0.1" mass="4" friction="0.3"/></body>
+    <body pos="0 0 2"><freejoint/><geom type="box" size="0.06 0.08 0.06" mass="1.5" friction="0.6"/></body>
+    <body pos="0 0 3">
+      <freejoint/>
+      <geom type="box" size="0.12 0.03 0.03" pos="0.1 0 0" mass="1" friction="0.2"/>
+      <body pos="0.02 0.02 0.07" euler="0 0 15">
+        <geom type="box" size="0.04 0.04 0.04" mass="0.7" friction="0.2"/>
+      </body>
+    </body>
+  </worldbody>
+</mujoco>"""
+
+
+@pytest.mark.parametrize("slip", ["absolute", "relative"])
+def test_three_bodies_on_a_slope(device: str, slip: str) -> None:
+    """A box, another that falls on it, and beside them a body of two geoms, off its frame and welded at an angle."""
+    normal = np.array([np.sin(SLOPE), 0.0, np.cos(SLOPE)])
+    slope = ref.Plane((0.02, -0.01, 0.03), normal, float(single(0.5)))
+    tilt = np.array([np.cos(0.5 * SLOPE), 0.0, np.sin(0.5 * SLOPE), 0.0])
+    along = np.array([np.cos(SLOPE), 0.0, -np.sin(SLOPE)])
+    origin = np.array(slope.point)
+    qpos = (
+        [*(origin + 0.0995 * normal), *tilt],
+        [*(origin + 0.05 * along + 0.265 * normal), 0.9, 0.3, -0.1, 0.2],
+        [*(origin + 0.13 * along + 0.035 * normal), *(tilt + [0.0, 0.03, 0.02, -0.05])],
+    )
+    qvel = (
+        [0.3, 0.1, -0.1, 0.0, 0.0, 1.0],
+        [0.2, -0.1, -1.0, 2.0, -3.0, 1.0],
+        [-1.0, 0.0, 0.1, 0.0, 1.0, 0.5],
+    )
+    pile = twin(PILE, as_published(slip), device, qpos, qvel, planes=[slope])
+    assert len(pile.bodies[2].x) > 64  # both geoms
+    touching = set()
+    for _ in range(30):
+        pile.step()
+        pile.check()
+        weld = pile.sim.mjm.body_weldid[pile.sim.mjm.geom_bodyid[pile.sim.contacts().geom]]
+        touching |= {tuple(sorted(pair)) for pair in weld.tolist()}
+    assert touching >= {(0, 1), (0, 3), (1, 2), (1, 3)}
+
+
+# forces
+
+OFFSET = """<mujoco>
+  <option gravity="0 0 -9.81"/>
+  <worldbody>
+    <body>
+      <freejoint/>{inertial}
+      <geom type="box" size="0.1 0.15 0.05" pos="{pos}" euler="20 30 40" mass="2"/>
+    </body>
+  </worldbody>
+</mujoco>"""
+BODIES = {
+    "centred": OFFSET.format(pos="0 0 0", inertial=""),
+    "off its frame": OFFSET.format(pos="0.2 -0.1 0.3", inertial=""),
+    "weighted": OFFSET.format(
+        pos="0.2 -0.1 0.3", inertial='<inertial pos="0.05 0.1 0" mass="3" diaginertia="0.1 0.1 0.1"/>'
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_wrench_in_free_flight(device: str, name: str) -> None:
+    """MuJoCo's force acts at its centre of mass, the particles' one is their mean."""
+    force, torque = single([3.0, -2.0, 25.0]), single([0.1, 0.3, -0.2])
+    qpos, qvel = [0.1, 0.2, 1.0, 0.8, -0.2, 0.5, 0.1], [0.5, -1.0, 2.0, 3.0, -5.0, 4.0]
+    flight = twin(BODIES[name], as_published(), device, qpos, qvel)
+    flight.sim.xfrc_applied = np.concatenate([np.zeros(6), force, torque]).reshape(2, 6)
+    (packed,) = flight.sim.m.bodies
+    arm = single(flight.sim.mjm.body_ipos[1]) - packed.centre.mean(axis=0)
+    assert np.linalg.norm(arm) < 1e-7 or name == "weighted"
+    mat = frame(single(qpos)[3:])
+    for _ in range(30):
+        flight.step([force], [torque + np.cross(mat @ arm, force)])
+        flight.check()
+        mat = frame(flight.state()[0][0, 3:])
+
+
+def test_a_generalized_force_in_free_flight(device: str) -> None:
+    """It acts at the origin of the body, and turns in the body's frame."""
+    given = single([3.0, -2.0, 25.0, 0.1, 0.3, -0.2])
+    qpos, qvel = [0.1, 0.2, 1.0, 0.8, -0.2, 0.5, 0.1], [0.5, -1.0, 2.0, 3.0, -5.0, 4.0]
+    flight = twin(BODIES["weighted"], as_published(), device, qpos, qvel)
+    flight.sim.qfrc_applied = given
+    (packed,) = flight.sim.m.bodies
+    mat = frame(single(qpos)[3:])
+    for _ in range(30):
+        arm = mat @ packed.centre.mean(axis=0)
+        flight.step([given[:3]], [mat @ given[3:] - np.cross(arm, given[:3])])
+        flight.check()
+        mat = frame(flight.state()[0][0, 3:])
+
+
+# the reference itself
+
+
+def grid(counts: Sequence[int], side: ArrayLike) -> Array:
+    """Places on a grid about the origin."""
+    place = np.array(list(itertools.product(*(range(n) for n in counts))), dtype=float)
+    return (place - place.mean(axis=0)) * side
+
+
+GRIDS = {
+    "flat": grid((4, 3, 1), 0.05),
+    "near-symmetric": grid((4, 4, 4), [0.05, 0.05 * (1 + 1e-7), 0.05 * (1 - 1e-7)]),
+    "generic": grid((2, 3, 5), [0.05, 0.04, 0.03]),
+}
+
+
+def tumbling(**options: Any) -> ref.Body:
+    return ref.make_body(
+        GRIDS["generic"], np.full(30, 0.02), 2.0, 0.4,
+        pos=(0.0, 0.0, 0.11), mat=rotation(np.random.default_rng(4)), vel=(1.0, -0.5, -0.7), omega=(5.0, -3.0, 4.0),
+        **options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("momentum", [True, False])
+@pytest.mark.parametrize("rigid", [True, False])
+def test_both_velocity_updates_are_the_same(momentum: bool, rigid: bool) -> None:
+    """(1) is (2), but for rounding."""
+    law = ref.Law(linear=momentum, angular=momentum, rigid=rigid)
+    one, other = tumbling(), tumbling()
+    for _ in range(30):
+        ref.substep([one], STEP, law, planes=[floor(0.4)], gravity=(0, 0, -9.81))
+        ref.substep(
+            [other], STEP, dataclasses.replace(law, incremental=False), planes=[floor(0.4)], gravity=(0, 0, -9.81)
+        )
+    assert np.abs(one.v - tumbling().v).max() > 0.3  # they have touched
+    np.testing.assert_allclose(one.x, other.x, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(one.v, other.v, rtol=0.0, atol=1e-10)
+
+
+def flown(body: ref.Body, dt: float, law: ref.Law) -> tuple[Array, Array]:
+    """How much momentum a free flight of 40 ms adds to a body, in parts of what it had."""
+    linear, angular = ref.momentum_of(body.mass, body.x, body.v)
+    for _ in range(round(0.04 / dt)):
+        ref.substep([body], dt, law)
+    after = ref.momentum_of(body.mass, body.x, body.v)
+    return (after[0] - linear) / np.linalg.norm(linear), (after[1] - angular) / np.linalg.norm(angular)
+
+
+@pytest.mark.parametrize("rigid", [True, False])
+def test_free_flight_keeps_momentum(rigid: bool) -> None:
+    """P to rounding. L not quite: (4) is solved for velocities, and turns places too: (omega dt)^3 a substep."""
+    law = ref.Law(rigid=rigid)
+    body = tumbling()
+    lost = {dt: flown(tumbling() if dt > STEP else body, dt, law) for dt in (2.0 * STEP, STEP)}
+    assert max(np.abs(linear).max() for linear, _ in lost.values()) < 1e-12
+    coarse, fine = (np.linalg.norm(angular) for _, angular in lost.values())
+    assert fine < 1e-6
+    assert coarse / fine == pytest.approx(4.0, rel=0.05)
+    if rigid:
+        shape = ref.centre_of(body.mass, body.x) + body.rest @ ref.rotation_of(body).T
+        np.testing.assert_allclose(body.x, shape, rtol=0.0, atol=1e-15)
+
+
+def test_shape_matching_alone_keeps_linear_momentum_only() -> None:
+    """Without (4), angular momentum is lost by truncation, (omega dt)^2 in each substep, in any precision."""
+    law = ref.Law(linear=False, angular=False)
+    (linear, coarse), (_, fine) = (flown(tumbling(), dt, law) for dt in (2.0 * STEP, STEP))
+    assert np.abs(linear).max() < 1e-12
+    assert np.linalg.norm(fine) > 1e-4
+    assert np.linalg.norm(coarse) / np.linalg.norm(fine) == pytest.approx(2.0, rel=0.05)
+
+
+def test_single_precision_drifts_without_each_part() -> None:
+    """At 16 m the update of velocities by (1), and shape matching without (3), change the velocity of a body."""
+    velocity = np.array([0.3, -0.2, 0.1])
+    error = {}
+    for name in ("all", "incremental", "linear"):
+        body = tumbling(dtype=np.float32)
+        body.x += np.float32(16.0)
+        body.v[:] = velocity
+        law = ref.Law() if name == "all" else dataclasses.replace(ref.Law(), **{name: False})
+        for _ in range(20):
+            ref.substep([body], STEP, law)
+        assert body.x.dtype == body.v.dtype == np.float32
+        mean, _ = ref.momentum_of(*(a.astype(float) for a in (body.mass / 2.0, body.x, body.v)))
+        error[name] = np.abs(mean - velocity).max()
+    assert error["all"] < 2e-6
+    assert error["incremental"] > 3e-4
+    assert error["linear"] > 0.1
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_shape_matching_finds_the_rotation(name: str) -> None:
+    rng = np.random.default_rng(7)
+    for angle in [None] * 20 + [3.1, np.pi]:
+        mat = rotation(rng, angle)
+        n = len(GRIDS[name])
+        body = ref.make_body(GRIDS[name], np.full(n, 0.02), 1.0, pos=rng.normal(size=3), mat=mat)
+        np.testing.assert_allclose(ref.rotation_of(body), mat, rtol=0.0, atol=1e-13)
+        body.x += 1e-3 * rng.normal(size=(n, 3))  # somewhere near if the particles are
+        np.testing.assert_allclose(ref.rotation_of(body), mat, rtol=0.0, atol=0.05)
+
+
+# the rotation of a covariance
+
+
+@wp.kernel
+def _fit(a: wp.array[wp.mat33d], guess: wp.array[wp.mat33d], out: wp.array[wp.mat33d]):
+    i = wp.tid()
+    out[i] = rotation_of(a[i], guess[i])
+
+
+def fitted(a: Array, guess: Array) -> Array:
+    out = wp.zeros(len(a), dtype=wp.mat33d)
+    inputs = [wp.array(each, dtype=wp.mat33d) for each in (a, guess)]
+    wp.launch(_fit, dim=len(a), inputs=inputs, outputs=[out])
+    return out.numpy()
+
+
+SPREADS = {
+    "generic": (1.0, 2.0, 3.0),
+    "near-symmetric": (1.0, 1.0 + 1e-9, 1.0 - 1e-9),
+    "flat": (1.0, 2.0, 0.0),
+    "slender": (1.0, 1e-4, 1e-4),
+    "blade": (1.0, 1e-4, 0.0),
+    "light": (1e-9, 2e-9, 3e-9),
+}
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-6, 1e-3, 0.1, 1.0, 2.0, 3.0, np.pi])
+def test_the_rotation_of_a_body(device: str, angle: float) -> None:
+    """That has turned by an angle since the guess, about any axis."""
+    rng = np.random.default_rng(1)
+    guess = np.array([rotation(rng) for _ in range(50 * len(SPREADS))])
+    turned = np.array([rotation(rng, angle) for _ in guess]) @ guess
+    spread = np.repeat([np.diag(each) for each in SPREADS.values()], 50, axis=0)
+    np.testing.assert_allclose(fitted(turned @ spread, guess), turned, rtol=0.0, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["random", "flat", "near-symmetric", "reflected", "barely reflected"])
+def test_the_rotation_of_any_matrix(device: str, kind: str) -> None:
+    """By singular values in NumPy, from any guess."""
+    rng = np.random.default_rng(2)
+    u, v, guess = (np.array([rotation(rng) for _ in range(300)]) for _ in range(3))
+    values = np.sort(rng.uniform(0.1, 1.0, size=(300, 3)))[:, ::-1] + [0.2, 0.1, 0.0]
+    if kind == "flat":
+        values[:, 2] = 0.0
+    elif kind == "near-symmetric":
+        values = 1.0 + 1e-6 * values
+    elif kind == "reflected":
+        values[:, 2] *= -1.0
+    elif kind == "barely reflected":
+        values[:, 2] *= -1e-6
+    a = rng.normal(size=(300, 3, 3)) if kind == "random" else u @ (values[:, :, None] * v)
+    want = np.array([ref.polar_rotation(each) for each in a])
+    got = fitted(a, guess)
+    np.testing.assert_allclose(got @ np.swapaxes(got, 1, 2), np.tile(np.eye(3), (300, 1, 1)), rtol=0.0, atol=1e-13)
+    np.testing.assert_allclose(np.linalg.det(got), 1.0, rtol=0.0, atol=1e-13)
+    np.testing.assert_allclose(got, want, rtol=0.0, atol=1e-12)
+    if kind != "random":  # the singular vectors are known
+        np.testing.assert_allclose(got, u @ v, rtol=0.0, atol=1e-12)
