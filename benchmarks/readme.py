@@ -42,10 +42,12 @@ TRADES = {
 
 def accuracy() -> str:
     """Selected scores on the CPU, the best in bold."""
-    labels = contenders.names()
+    results = {name: load(RESULTS / "cpu" / f"{name}.json") for name, _ in ACCURACY}
+    measured = {label for result in results.values() for label in result.contenders}
+    labels = [label for label in contenders.names() if label in measured]
     lines = []
     for name, title in ACCURACY:
-        table = summary.rows(EXPERIMENTS[name], load(RESULTS / "cpu" / f"{name}.json"), labels)
+        table = summary.rows(EXPERIMENTS[name], results[name], labels)
         (row,) = [row for row in table if row.score.title == title]
         cells = [f"**{c.text}**" if (c := row.cells[label]).best else c.text for label in labels]
         lines.append(f"| {title} [{row.score.unit}] | `{name}` | " + " | ".join(cells) + " |")

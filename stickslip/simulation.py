@@ -62,7 +62,10 @@ class Simulation:
         self._warned = False
 
     def _array(self, name: str) -> wp.array:
-        return self.physics.arrays(self.m, self.d)[name]
+        arrays = self.physics.arrays(self.m, self.d)
+        if name not in arrays:
+            raise Unsupported(f"{self.physics.name} has no {name}")
+        return arrays[name]
 
     def _assign(self, name: str, value: ArrayLike) -> None:
         array = self._array(name)
@@ -115,6 +118,24 @@ class Simulation:
     @xfrc_applied.setter
     def xfrc_applied(self, value: ArrayLike) -> None:
         self._assign("xfrc_applied", value)
+
+    @property
+    def mocap_pos(self) -> wp.array:
+        """Positions of the bodies that are moved by hand, (nworld, nmocap, 3), on the device."""
+        return self._array("mocap_pos")
+
+    @mocap_pos.setter
+    def mocap_pos(self, value: ArrayLike) -> None:
+        self._assign("mocap_pos", value)
+
+    @property
+    def mocap_quat(self) -> wp.array:
+        """Their orientations, (nworld, nmocap, 4), on the device."""
+        return self._array("mocap_quat")
+
+    @mocap_quat.setter
+    def mocap_quat(self, value: ArrayLike) -> None:
+        self._assign("mocap_quat", value)
 
     @property
     def state(self) -> State:

@@ -11,6 +11,7 @@ What the paper leaves open, and where we deviate from it:
   paper: a body that hops can do so evenly as long as nothing disturbs it, and then its errors cancel.
 - The paper's rod is pushed with 0.1 N, which cannot move a box that takes 15.7 N to move. Ours is led along a way, with
   an acceleration so low that inertia does not count.
+- A physics that knows no joints gets a rod that is moved by hand.
 - The rod has two references (see `pushing`): even pressure under the box, and a box on its corners, which turns more
   slowly. Physics that give it four contacts have the second; its figures begin with `corner_`. The rod also pushes
   above the ground, which shifts the pressure to the front; neither reference knows of it.
@@ -37,10 +38,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from stickslip import mjcf
 from stickslip.bench import motion, pushing, series, style
 from stickslip.bench.experiment import Experiment, Outcome, Reported, Score, Trial, problems, setting, state_of
 from stickslip.bench.result import Result
-from stickslip.errors import InputError
+from stickslip.errors import InputError, Unsupported
 from stickslip.physics.base import Physics
 from stickslip.scenes import bunny, rod_push
 from stickslip.scenes.mesh import missing_bunny
@@ -347,18 +349,25 @@ def _measure_rod(case: Case, physics: Physics[Any, Any], settings: Settings, tri
     )
     given = f"mu={case.mu!r},offset={push.offset!r},distance={push.distance!r}"
     scene = f"rod-push:{given},mass={settings.mass!r},half={settings.half!r}"
-    sim = trial.simulation(scene, physics, nworld=settings.runs, timestep=case.timestep)
+    by_hand = not _has_joints(physics, scene)
+    sim = trial.simulation(f"{scene},mocap={int(by_hand)}", physics, nworld=settings.runs, timestep=case.timestep)
     noise = _noise(case, settings, trial, settings.runs, settings.half)
     sim.qvel = np.pad(noise, ((0, 0), (0, sim.mjm.nv - 6)))
+    start = sim.mocap_pos.numpy().copy() if by_hand else np.zeros(3)
 
     def lead(index: int) -> None:
         now = index * case.timestep
+        if by_hand:  # a step ends where the hand is
+            sim.mocap_pos = start + [0.5 * settings.acceleration * (now + case.timestep) ** 2, 0.0, 0.0]
+            return
         target = 0.5 * settings.acceleration * now**2
         sim.ctrl = [rod_push.command(target, settings.acceleration * now, settings.acceleration)]
 
     track = trial.record(sim, round(settings.duration / case.timestep), state_of, before=lead)
     time, qpos = track["time"], track["qpos"]
     travel = 0.5 * settings.acceleration * time**2
+    if by_hand:
+        qpos = np.concatenate([qpos, np.broadcast_to(travel[:, None, None], (*qpos.shape[:2], 1))], axis=2)
     paths = {
         "": _path(push, float(travel[-1])),
         "corner_": _path(dataclasses.replace(push, ratio=pushing.corner_ratio(settings.half)), float(travel[-1])),
@@ -389,6 +398,15 @@ def _measure_rod(case: Case, physics: Physics[Any, Any], settings: Settings, tri
     for name, pose in poses.items():
         courses |= {f"{name}x": pose[:, 0], f"{name}y": pose[:, 1], f"{name}deg": np.degrees(pose[:, 2])}
     return Outcome(figures, courses, found)
+
+
+def _has_joints(physics: Physics[Any, Any], scene: str) -> bool:
+    """Whether a physics can lead the rod by its servo."""
+    try:
+        physics.check(mjcf.load(scene))
+    except Unsupported:
+        return False
+    return True
 
 
 def _rod_errors(sim: Simulation, qpos: Array, pose: pushing.Pose, settings: Settings) -> tuple[Array, Array]:

@@ -172,7 +172,8 @@ class Physics(abc.ABC, Generic[M, D]):
     def arrays(self, m: M, d: D) -> Mapping[str, Any]:
         """Every device array that a step reads from before: state, inputs, memory of the solver, counters.
 
-        `qpos, qvel, ctrl, qfrc_applied, xfrc_applied` are always among them, with a leading world axis.
+        `qpos, qvel, ctrl, qfrc_applied, xfrc_applied` are always among them, with a leading world axis; `mocap_pos` and
+        `mocap_quat` where bodies can be moved by hand.
         Copies of all of them bring the simulation back exactly.
         """
 

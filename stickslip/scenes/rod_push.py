@@ -3,6 +3,8 @@
 The rod cannot turn and slides along x only. It is as heavy as a car and held by a stiff servo, so that it keeps to the
 way it is told whatever it pushes: `command` gives the control for a wanted position, speed and acceleration. (A mocap
 body would not do: to MuJoCo's contacts its velocity is zero.) It hovers a little, so that it touches the box alone.
+
+For a physics that knows no joints, `mocap=1` makes the rod a body that is moved by hand after all.
 """
 
 from __future__ import annotations
@@ -34,8 +36,14 @@ def command(position: Any, speed: Any, acceleration: Any) -> Any:
     return position + (DAMPING * speed + (ARMATURE + MASS) * acceleration) / STIFFNESS
 
 
-def _content(mu: float, offset: float, distance: float, mass: float, half: float) -> str:
+def _content(mu: float, offset: float, distance: float, mass: float, half: float, mocap: int) -> str:
     height = HOVER + 0.5 * LENGTH
+    joint = f'<joint name="rod" type="slide" axis="1 0 0" armature="{ARMATURE:.9g}"/>'
+    servo = f"""\
+  <actuator>
+    <position name="rod" joint="rod" kp="{STIFFNESS:.9g}" kv="{DAMPING:.9g}" ctrlrange="-100 100"/>
+  </actuator>
+"""
     return (
         look.statistic((0.0, 0.0, half), 1.0)
         + "  <worldbody>\n"
@@ -48,16 +56,13 @@ def _content(mu: float, offset: float, distance: float, mass: float, half: float
       <geom name="box" type="box" size="{look.numbers((half, half, half))}" mass="{mass:.9g}" material="coral"
         contype="3" conaffinity="3" {plane.friction(mu)}/>
     </body>
-    <body name="rod" pos="{look.numbers((-distance, offset, height))}">
-      <joint name="rod" type="slide" axis="1 0 0" armature="{ARMATURE:.9g}"/>
+    <body name="rod" pos="{look.numbers((-distance, offset, height))}"{' mocap="true"' if mocap else ""}>
+      {"" if mocap else joint}
       <geom name="rod" type="cylinder" size="{RADIUS:.9g} {0.5 * LENGTH:.9g}" mass="{MASS:.9g}" material="slate"
         {plane.friction(mu)}/>
     </body>
   </worldbody>
-  <actuator>
-    <position name="rod" joint="rod" kp="{STIFFNESS:.9g}" kv="{DAMPING:.9g}" ctrlrange="-100 100"/>
-  </actuator>
-  <keyframe><key name="home"/></keyframe>
+{"" if mocap else servo}  <keyframe><key name="home"/></keyframe>
 """
     )
 
@@ -74,5 +79,6 @@ SCENE = Scene(
         Parameter("distance", 0.16, 0.03, 10.0, "from the rod's axis to the box's middle at the start [m]"),
         Parameter("mass", 4.0, 0.001, 1000.0, "mass of the box [kg]"),
         Parameter("half", 0.1, 0.005, 1.0, "half of the box's side [m]"),
+        Parameter("mocap", 0, 0, 1, "1: the rod is moved by hand, without joint and servo"),
     ),
 )

@@ -333,7 +333,7 @@ def test_contacts_name_their_world(physics: ss.Physics, device: str) -> None:
     assert len(contacts) == sim.contact_count() == 2 * each
     assert np.bincount(contacts.world, minlength=3).tolist() == [each, 0, each]
     # pbd-r tells how deep contacts are after the step, which has undone some of it
-    np.testing.assert_allclose(contacts.dist, -1e-4, atol=2e-5 if physics.name == "pbd-r" else 2e-6)
+    np.testing.assert_allclose(contacts.dist, -1e-4, atol=5e-5 if physics.name == "pbd-r" else 2e-6)
     np.testing.assert_allclose(np.abs(contacts.frame[:, 0, 2]), 1.0, atol=1e-5)
     assert (contacts.force[:, 0] > 0).all()
 

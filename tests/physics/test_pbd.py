@@ -241,17 +241,41 @@ def test_bodies_welded_together_fly_as_one(device: str) -> None:
     np.testing.assert_allclose(sim.qpos.numpy()[0], mjd.qpos, atol=5e-5)
 
 
-def test_a_plate_moved_by_hand_lifts_what_is_on_it(device: str) -> None:
-    lift = """<mujoco><worldbody>
-      <body name="plate" mocap="true"><geom type="box" size="1 1 0.1"/></body>
-      <body pos="0 0 0.15"><freejoint/><geom type="box" size="0.05 0.05 0.05" mass="1"/></body>
-    </worldbody></mujoco>"""
-    sim = ss.Simulation(lift, ss.PbdR(), device=device, timestep=STEP)
+PLATE = """<mujoco><worldbody>
+  <body name="plate" mocap="true"><geom type="box" size="1 1 0.1" friction="0.5"/></body>
+  <body pos="0 0 0.15"><freejoint/><geom type="box" size="0.05 0.05 0.05" mass="1" friction="0.5"/></body>
+</worldbody></mujoco>"""
+
+
+def test_a_plate_moved_by_hand_takes_along_what_is_on_it(device: str) -> None:
+    """Up, and sideways by friction; each is where the plate is, and as fast."""
+    sim = ss.Simulation(PLATE, ss.PbdR(), device=device, timestep=STEP)
     for k in range(100):
-        sim.d.mocap_pos.assign(np.array([[[0.0, 0.0, 0.0005 * (k + 1)]]], dtype=np.float32))
+        at = 0.5 * 0.5 * (STEP * (k + 1)) ** 2
+        sim.mocap_pos = [[at, 0.0, at]]
         sim.step()
-    sim.step(50)
-    np.testing.assert_allclose(sim.qpos.numpy()[0, 2], 0.2, atol=1e-5)
+    np.testing.assert_allclose(sim.qpos.numpy()[0, :3], [at, 0.0, 0.15 + at], atol=1e-4)
+    np.testing.assert_allclose(sim.qvel.numpy()[0, :3], [0.5, 0.0, 0.5], atol=5e-3)
+
+
+def test_a_plate_that_turns_takes_along_what_is_on_it(device: str) -> None:
+    """A quarter turn about the vertical in 2 s: so does the box on it, which sticks."""
+    sim = ss.Simulation(PLATE, ss.PbdR(), device=device, timestep=STEP)
+    for k in range(200):
+        half = 0.25 * math.pi * min((k + 1) / 200, 1.0)
+        sim.mocap_quat = [[math.cos(half), 0.0, 0.0, math.sin(half)]]
+        sim.step()
+    turned = 2.0 * math.atan2(sim.qpos.numpy()[0, 6], sim.qpos.numpy()[0, 3])
+    np.testing.assert_allclose(turned, 0.5 * math.pi, atol=5e-3)
+
+
+def test_only_what_slides_faster_than_friction_allows_is_left_behind(device: str) -> None:
+    """At 8 m/s^2 and a coefficient of 0.5 a box is taken along with 4.9 m/s^2."""
+    sim = ss.Simulation(PLATE, ss.PbdR(), device=device, timestep=STEP)
+    for k in range(30):
+        sim.mocap_pos = [[0.5 * 8.0 * (STEP * (k + 1)) ** 2, 0.0, 0.0]]
+        sim.step()
+    np.testing.assert_allclose(sim.qvel.numpy()[0, 0], 0.5 * G * 0.3, rtol=0.02)
 
 
 # Bad input.

@@ -3,7 +3,7 @@
 import warp as wp
 
 from stickslip.physics.pbd.colliders import Colliders, nearest
-from stickslip.physics.pbd.layout import NOBODY, Bodies, Options, Shape, Touching, real
+from stickslip.physics.pbd.layout import NOBODY, Bodies, Hand, Options, Shape, Touching, real
 from stickslip.physics.pbd.rigid import matrix_of
 
 wp.set_module_options({"enable_backward": False})
@@ -48,6 +48,54 @@ def position_of(shape: Shape, bodies: Bodies, worldid: int, particle: int) -> wp
     return bodies.turn[worldid, body] * (shape.place[particle] - bodies.centre[worldid, body])
 
 
+@wp.struct
+class Held:
+    """Pose of a body that is moved by hand."""
+
+    pos: wp.vec3d
+    mat: wp.mat33d
+
+
+@wp.func
+def held_at(hand: Hand, worldid: int, mocap: int, share: real) -> Held:
+    """Where it is when so much of the step is over, from 0 to 1."""
+    p = hand.pos[worldid, mocap]
+    q = hand.quat[worldid, mocap]
+    p0 = hand.pos_before[worldid, mocap]
+    q0 = hand.quat_before[worldid, mocap]
+    if not (p0[0] == p0[0] and q0[0] == q0[0]):  # noqa: PLR0124 - not a number
+        p0 = p
+        q0 = q
+    sign = real(1.0)
+    if q[0] * q0[0] + q[1] * q0[1] + q[2] * q0[2] + q[3] * q0[3] < 0.0:
+        sign = real(-1.0)
+    rest = real(1.0) - share
+    out = Held()
+    out.pos = wp.vec3d(
+        rest * real(p0[0]) + share * real(p[0]),
+        rest * real(p0[1]) + share * real(p[1]),
+        rest * real(p0[2]) + share * real(p[2]),
+    )
+    out.mat = matrix_of(
+        rest * sign * real(q0[0]) + share * real(q[0]),
+        rest * sign * real(q0[1]) + share * real(q[1]),
+        rest * sign * real(q0[2]) + share * real(q[2]),
+        rest * sign * real(q0[3]) + share * real(q[3]),
+    )
+    return out
+
+
+@wp.func
+def drift_of(hand: Hand, worldid: int, mocap: int, point: wp.vec3d, share: real, dt: real, timestep: real) -> wp.vec3d:
+    """Velocity of a point of it, which is `point` now, over the substep that ends now [m/s]."""
+    if not dt > real(0.0):
+        return wp.vec3d()
+    now = held_at(hand, worldid, mocap, share)
+    then = held_at(hand, worldid, mocap, share - dt / timestep)
+    own = wp.transpose(now.mat) * (point - now.pos)
+    return (point - then.pos - then.mat * own) / dt
+
+
 @wp.func
 def note_near(shape: Shape, bodies: Bodies, worldid: int, body: int, word: int) -> int:
     """Bits of the bodies, 32 at a time, whose particles may be near those of a body."""
@@ -81,6 +129,7 @@ def settle_contact(
     normal: wp.vec3d,
     gap: real,
     mu: real,
+    drift: wp.vec3d,
     dt: real,
 ):
     """Write down a contact of a particle with another, or with a collider."""
@@ -94,6 +143,7 @@ def settle_contact(
     touching.normal[worldid, index] = normal
     touching.gap[worldid, index] = gap
     touching.friction[worldid, index] = mu
+    touching.drift[worldid, index] = drift
     touching.shift[worldid, index] = wp.vec3d()
     touching.last[worldid, index] = wp.vec3d()
     mass = bodies.grain[worldid, body]
@@ -139,6 +189,8 @@ def settle_contact(
         if other != NOBODY:
             theirs = shape.owner[other]
             was -= wp.dot(normal, bodies.before[worldid, theirs] + bodies.rotation[worldid, theirs] * opposite)
+        else:
+            was += dt * wp.dot(normal, drift)
         slack = wp.min(was + dt * wp.max(-RECOVERY * was, GENTLE), real(0.0))
     touching.slack[worldid, index] = slack
     touching.mass[worldid, index] = mass
@@ -152,12 +204,13 @@ def meet(
     bodies: Bodies,
     touching: Touching,
     options: Options,
-    mocap_pos: wp.array2d[wp.vec3],
-    mocap_quat: wp.array2d[wp.quat],
+    hand: Hand,
     near: wp.array3d[int],
     worldid: int,
     particle: int,
     index: int,
+    share: real,
+    timestep: real,
     dt: real,
 ) -> int:
     """How many contacts a particle has; from `index` on they are written down, if that is not negative."""
@@ -175,11 +228,9 @@ def meet(
             mat = shape.collider_mat[collider]
             mocap = shape.collider_mocap[collider]
             if mocap >= 0:
-                q = mocap_quat[worldid, mocap]
-                p = mocap_pos[worldid, mocap]
-                m = matrix_of(real(q[0]), real(q[1]), real(q[2]), real(q[3]))
-                pos = wp.vec3d(real(p[0]), real(p[1]), real(p[2])) + m * pos
-                mat = m * mat
+                held = held_at(hand, worldid, mocap, share)
+                pos = held.pos + held.mat * pos
+                mat = held.mat * mat
             inside = wp.transpose(mat) * (at - pos)
             found = nearest(colliders, collider, inside, radius + margin)
             gap = found.dist - radius
@@ -187,9 +238,12 @@ def meet(
                 if index >= 0 and index + count < touching.room:
                     mu = friction_between(surface, worldid, geom, shape.collider_geom[collider])
                     normal = mat * found.normal
+                    drift = wp.vec3d()
+                    if mocap >= 0:
+                        drift = drift_of(hand, worldid, mocap, at - radius * normal, share, dt, timestep)
                     settle_contact(
                         shape, bodies, touching, options, worldid, index + count, particle, NOBODY, collider,
-                        normal, gap, mu, dt,
+                        normal, gap, mu, drift, dt,
                     )  # fmt: skip
                 count += 1
 
@@ -228,7 +282,7 @@ def meet(
                                         mu = friction_between(surface, worldid, geom, shape.geom[other])
                                         settle_contact(
                                             shape, bodies, touching, options, worldid, index + count, particle,
-                                            other, NOBODY, normal, gap, mu, dt,
+                                            other, NOBODY, normal, gap, mu, wp.vec3d(), dt,
                                         )  # fmt: skip
                                     count += 1
     return count

@@ -79,6 +79,7 @@ class Bodies:
     mass: wp.array2d[real]  # [kg]
     spread: wp.array2d[wp.mat33d]  # of x x^T over the mass, about the centre, in the body's frame [kg m^2]
     inertia: wp.array2d[wp.mat33d]  # likewise
+    inverse: wp.array2d[wp.mat33d]  # of that
     centre: wp.array2d[wp.vec3d]  # of mass, in the frame of the body [m]
     grain: wp.array2d[real]  # mass of a particle [kg]
     force: wp.array2d[wp.vec3d]  # applied, and weight [N]
@@ -118,6 +119,7 @@ class Touching:
     gap: wp.array2d[real]  # when it was found [m]
     mass: wp.array2d[real]  # that a displacement is multiplied with [kg]
     friction: wp.array2d[real]
+    drift: wp.array2d[wp.vec3d]  # velocity of the collider there [m/s]
     shift: wp.array2d[wp.vec3d]  # displacement so far in this substep [m]
     last: wp.array2d[wp.vec3d]  # the same after the last iteration, without what was extrapolated [m]
 
@@ -137,6 +139,16 @@ class Exact:
 
     qpos: wp.array2d[real]
     qvel: wp.array2d[real]
+
+
+@wp.struct
+class Hand:
+    """Bodies that are moved by hand: where they were at the end of the last step, and are to be at the end of this."""
+
+    pos_before: wp.array2d[wp.vec3]  # (nworld, nmocap) [m]; not a number where they have only just been put
+    quat_before: wp.array2d[wp.quat]
+    pos: wp.array2d[wp.vec3]
+    quat: wp.array2d[wp.quat]
 
 
 @wp.struct

@@ -14,7 +14,7 @@ from stickslip.errors import InputError
 from stickslip.physics.pbd import colliders as solid
 from stickslip.physics.pbd.find import Surface
 from stickslip.physics.pbd.lanes import lanes_of
-from stickslip.physics.pbd.layout import Bodies, Exact, Particles, Shape, Touching, real
+from stickslip.physics.pbd.layout import Bodies, Exact, Hand, Particles, Shape, Touching, real
 from stickslip.physics.pbd.packing import pack
 
 Array = NDArray[np.float64]
@@ -66,6 +66,7 @@ class Room:
     Attributes:
         exact: the state in double precision
         bodies, touching: room to work in; contacts stay until the next step
+        hand: where bodies that are moved by hand were
         particles: one by one, where the method asks for it; else empty
         near: bits of bodies that may touch each other            (nworld, nbody, nword)
         nlane, nteam: lanes of a world, and teams of them
@@ -74,6 +75,7 @@ class Room:
     exact: Exact
     bodies: Bodies
     touching: Touching
+    hand: Hand
     particles: Particles
     near: wp.array
     nlane: int
@@ -173,7 +175,9 @@ def make_bodies(mjm: mujoco.MjModel, resolution: int, mesh_resolution: int, *, s
                 poses[body] = (above[0] + above[1] @ pos, above[1] @ mat)
         centre, radius, geom = [np.zeros((0, 3))], [np.zeros(0)], [np.zeros(0, dtype=np.int32)]
         for g in np.flatnonzero(np.isin(mjm.geom_bodyid, list(poses)) & _collides(mjm)):
-            spheres = pack(mjm, int(g), resolution, mesh_resolution, seated=seated)
+            # a lattice has a flat foot; moved out to a mesh one by one, spheres stand unevenly
+            lattice = mjm.geom_type[g] == mujoco.mjtGeom.mjGEOM_MESH
+            spheres = pack(mjm, int(g), resolution, mesh_resolution, seated=seated and not lattice)
             pos, mat = _pose(mjm.geom_pos[g], mjm.geom_quat[g])
             above = poses[int(mjm.geom_bodyid[g])]
             centre.append(above[0] + (pos + spheres.centre @ mat.T) @ above[1].T)
@@ -329,9 +333,12 @@ def make_room(
     particles = Particles()
     for name in Particles.vars:
         setattr(particles, name, wp.zeros((nworld, single), dtype=wp.vec3))
+    hand = Hand()
+    hand.pos_before = wp.full((nworld, mjm.nmocap), wp.vec3(np.nan), dtype=wp.vec3)
+    hand.quat_before = wp.full((nworld, mjm.nmocap), wp.quat(np.nan, np.nan, np.nan, np.nan), dtype=wp.quat)
     nlane, nteam = lanes_of(nbody, nparticle, nworld, wp.get_device().is_cuda)
     near = wp.zeros((nworld, max(nbody, 1), max(-(-nbody // 32), 1)), dtype=int)
-    return Room(exact, state, touching, particles, near, nlane, nteam)
+    return Room(exact, state, touching, hand, particles, near, nlane, nteam)
 
 
 def own_data(d: mjw.Data, room: Room) -> Data:

@@ -21,11 +21,11 @@ from stickslip.physics.pbd.layout import (
     real,
 )
 from stickslip.physics.pbd.rigid import rotation_of, skew
-from stickslip.physics.pbd.solve import world_inertia
 from stickslip.physics.pbd.step import (
     OVERFLOW_CONTACTS,
     World,
     find,
+    let_go,
     show,
     start,
     substeps_of,
@@ -81,7 +81,7 @@ def is_written(shape: Shape, world: World, exact: Exact, worldid: int, body: int
 def scatter(shape: Shape, bodies: Bodies, particles: Particles, worldid: int, body: int, lane: int, nlane: int):
     """Put every particle of a body where the body is."""
     r = bodies.rotation[worldid, body]
-    omega = wp.inverse(world_inertia(bodies, worldid, body)) * bodies.spin[worldid, body]
+    omega = r * (bodies.inverse[worldid, body] * (wp.transpose(r) * bodies.spin[worldid, body]))
     for k in range(lane, shape.body_num[body], nlane):
         p = shape.body_adr[body] + k
         arm = r * (shape.place[p] - bodies.centre[worldid, body])
@@ -145,7 +145,8 @@ def integrate(
     nteam: int,
 ):
     """Semi-implicit Euler for every particle; the body as a whole goes along, for contacts to be found."""
-    inverse = wp.inverse(world_inertia(bodies, worldid, body))
+    r = bodies.rotation[worldid, body]
+    inverse = r * bodies.inverse[worldid, body] * wp.transpose(r)
     centre = single(bodies.pos[worldid, body])
     push = single(bodies.force[worldid, body] / bodies.mass[worldid, body])
     twist = single(inverse * bodies.torque[worldid, body])
@@ -161,7 +162,6 @@ def integrate(
     if lane == 0:
         omega = inverse * (bodies.spin[worldid, body] + dt * bodies.torque[worldid, body])
         vel = bodies.vel[worldid, body] + dt * bodies.force[worldid, body] / bodies.mass[worldid, body]
-        r = bodies.rotation[worldid, body]
         bodies.before[worldid, body] = bodies.pos[worldid, body]
         bodies.pos[worldid, body] = bodies.pos[worldid, body] + dt * vel
         bodies.vel[worldid, body] = vel
@@ -189,6 +189,7 @@ def push_contact(
     v = particles.v[worldid, p]
     share = float(1.0)
     if other == NOBODY:
+        v -= single(touching.drift[worldid, c])
         gap = wp.dot(normal, x) - float(touching.rest[worldid, c])
     else:
         gap = wp.dot(normal, x - particles.x[worldid, other]) - float(touching.rest[worldid, c])
@@ -350,11 +351,14 @@ def advance_particles(
         gather(shape, bodies, particles, worldid, body, mate, size, nteam)
     sync()
     most = int(0)
-    for _ in range(substeps):
+    for substep in range(substeps):
         for body in range(team, shape.nbody, nteam):
             integrate(shape, bodies, particles, worldid, body, dt, mate, size, nteam)
         sync()
-        find(shape, colliders, surface, world, bodies, touching, options, near, worldid, lane, nlane, dt)
+        share = real(substep + 1) / real(substeps)
+        find(
+            shape, colliders, surface, world, bodies, touching, options, near, worldid, lane, nlane, share, timestep, dt
+        )
         total = touching.count[worldid]
         most = wp.max(most, total)
         for _ in range(options.iterations):
@@ -374,6 +378,7 @@ def advance_particles(
     for k in range(lane, wp.min(touching.count[worldid], touching.room), nlane):
         weigh_contact(shape, bodies, touching, worldid, k, dt)
     if lane == 0:
+        let_go(world.hand, worldid)
         world.time[worldid] = float(real(world.time[worldid]) + timestep)
         if most > touching.room:
             overflow_out[worldid] = overflow_out[worldid] | OVERFLOW_CONTACTS

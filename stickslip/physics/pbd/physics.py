@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from stickslip.errors import InputError
 from stickslip.physics.base import Contacts, Health, Stage
 from stickslip.physics.pbd import model
-from stickslip.physics.pbd.layout import Exact, Options, Touching
+from stickslip.physics.pbd.layout import Exact, Hand, Options, Touching
 from stickslip.physics.pbd.model import room_of
 from stickslip.physics.pbd.particles import advance_particles
 from stickslip.physics.pbd.step import World, advance, look
@@ -32,15 +32,27 @@ RELAXATION = 0.9
 
 
 @wp.kernel
-def _forget(mask: wp.array[bool], exact: Exact, touching: Touching):
-    """The exact state follows the shown one to the last digit, and there are no contacts."""
+def _forget(mask: wp.array[bool], exact: Exact, touching: Touching, hand: Hand):
+    """The exact state follows the shown one to the last digit, there are no contacts, and nothing was moved by hand."""
     worldid = wp.tid()
     if mask[worldid]:
         touching.count[worldid] = 0
+        for i in range(hand.pos_before.shape[1]):
+            hand.pos_before[worldid, i] = wp.vec3(wp.nan, wp.nan, wp.nan)
         for i in range(exact.qpos.shape[1]):
             exact.qpos[worldid, i] = wp.float64(wp.nan)
         for i in range(exact.qvel.shape[1]):
             exact.qvel[worldid, i] = wp.float64(wp.nan)
+
+
+@wp.kernel
+def _put(mask: wp.array[bool], pos: wp.array2d[wp.vec3], quat: wp.array2d[wp.quat], hand: Hand):
+    """What is moved by hand begins where it is."""
+    worldid = wp.tid()
+    if mask[worldid]:
+        for i in range(pos.shape[1]):
+            hand.pos_before[worldid, i] = pos[worldid, i]
+            hand.quat_before[worldid, i] = quat[worldid, i]
 
 
 @wp.kernel
@@ -150,9 +162,11 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
         world = World()
         for name in ("body_mass", "body_inertia", "body_ipos", "body_iquat"):
             setattr(world, name, getattr(m, name))
-        for name in ("qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat", "time", "qpos", "qvel"):
+        for name in ("qfrc_applied", "xfrc_applied", "time", "qpos", "qvel"):
             setattr(world, name, getattr(d, name))
         world.timestep, world.gravity = m.opt.timestep, m.opt.gravity
+        room.hand.pos, room.hand.quat = d.mocap_pos, d.mocap_quat
+        world.hand = room.hand
         m.surface.friction = m.geom_friction
         return [m.shape, m.colliders, m.surface, self.options(), world, room.exact, room.bodies, room.touching]
 
@@ -171,6 +185,7 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
     def arrays(self, m: model.Model, d: Data) -> Mapping[str, wp.array]:
         room = room_of(d)
         own = {"exact_qpos": room.exact.qpos, "exact_qvel": room.exact.qvel, "contact_number": room.touching.count}
+        own |= {"mocap_pos_before": room.hand.pos_before, "mocap_quat_before": room.hand.quat_before}
         if self.one_by_one:
             own |= {"particle_x": room.particles.x, "particle_v": room.particles.v}
         return {**super().arrays(m, d), **own}
@@ -182,11 +197,14 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
 
     def _reset(self, d: Data, mask: wp.array) -> Data:
         self._start_anew(d, mask)
-        return super()._reset(d, mask)
+        super()._reset(d, mask)
+        hand = room_of(d).hand
+        wp.launch(_put, dim=d.nworld, inputs=[mask, d.mocap_pos, d.mocap_quat, hand])
+        return d
 
     def _start_anew(self, d: Data, mask: wp.array) -> None:
         room = room_of(d)
-        wp.launch(_forget, dim=d.nworld, inputs=[mask, room.exact, room.touching])
+        wp.launch(_forget, dim=d.nworld, inputs=[mask, room.exact, room.touching, room.hand])
 
     def contact_count(self, m: model.Model, d: Data) -> int:
         return int(d.nacon.numpy()[0])

@@ -99,6 +99,28 @@ def rotation_of(a: wp.mat33d, guess: wp.mat33d) -> wp.mat33d:
 
 
 @wp.func
+def turned_towards(a: wp.mat33d, guess: wp.mat33d, inverse: wp.mat33d) -> wp.mat33d:
+    """The same for a body that is nearly there: of a = R S, inverse = (tr(S) - S)^-1 is known.
+
+    Each step leaves of an angle what it is as a share of a radian; where a few do not suffice, the long way is taken.
+    """
+    r = guess
+    left = real(1.0)
+    for _ in range(3):
+        w = -(inverse * axial(wp.transpose(r) * a))
+        left = wp.length_sq(w)
+        if not left < real(1.0e-8):
+            break
+        k = skew(w)
+        r = r + r * (k + real(0.5) * (k * k))
+        if left < real(1.0e-22):
+            break
+    if not left < real(1.0e-22):
+        r = rotation_of(a, guess)
+    return r
+
+
+@wp.func
 def matrix_of(w: real, x: real, y: real, z: real) -> wp.mat33d:
     """Rotation of a quaternion, whatever its length; none for zero."""
     one = real(1.0)

@@ -9,7 +9,7 @@ import warp as wp
 
 from stickslip.physics.pbd.lanes import team_sum
 from stickslip.physics.pbd.layout import NOBODY, Bodies, Options, Shape, Sums, Touching, real
-from stickslip.physics.pbd.rigid import diagonal, momentum, rotation_of, skew, trace_of
+from stickslip.physics.pbd.rigid import diagonal, momentum, rotation_of, skew, trace_of, turned_towards
 
 wp.set_module_options({"enable_backward": False})
 
@@ -17,19 +17,11 @@ mat66d = wp.types.matrix(shape=(6, 6), dtype=wp.float64)
 
 
 @wp.func
-def world_inertia(bodies: Bodies, worldid: int, body: int) -> wp.mat33d:
-    """About the centre, in the frame of the world [kg m^2]."""
-    r = bodies.rotation[worldid, body]
-    return r * bodies.inertia[worldid, body] * wp.transpose(r)
-
-
-@wp.func
 def predict(shape: Shape, bodies: Bodies, worldid: int, body: int, dt: real):
     """Semi-implicit Euler for every particle of a body."""
     r = bodies.rotation[worldid, body]
     spin = bodies.spin[worldid, body] + dt * bodies.torque[worldid, body]
-    omega = wp.inverse(world_inertia(bodies, worldid, body)) * spin
-    rate = skew(omega) * r
+    rate = r * skew(bodies.inverse[worldid, body] * (wp.transpose(r) * spin))
     vel = bodies.vel[worldid, body] + dt * bodies.force[worldid, body] / bodies.mass[worldid, body]
     bodies.spin[worldid, body] = spin
     bodies.before[worldid, body] = bodies.pos[worldid, body]
@@ -68,7 +60,7 @@ def answer_of(bodies: Bodies, touching: Touching, worldid: int, body: int, lane:
     first_moment = skew(wp.vec3d(sums[0], sums[1], sums[2]))
     second = diagonal(trace_of(spread)) - spread
     total = bodies.mass[worldid, body]
-    inverse = wp.inverse(bodies.inertia[worldid, body])
+    inverse = bodies.inverse[worldid, body]
     # M^-1 times the sum has the same eigenvalues as K
     answer = mat66d()
     a = first_moment / total
@@ -114,6 +106,7 @@ def pushed(
     gain = bodies.gain[worldid, body]
     if theirs == NOBODY:
         gap += wp.dot(normal, bodies.pos[worldid, slot])
+        velocity -= touching.drift[worldid, c]
     else:
         opposite = touching.opposite[worldid, c]
         apart = bodies.pos[worldid, slot] - bodies.pos[worldid, other_slot]
@@ -169,6 +162,14 @@ def iterate(
 ):
     """One iteration for one body, from slot `read` to slot `write` (0 or 1)."""
     slot = read * shape.nbody + body
+    to = write * shape.nbody + body
+    if options.surface != 0 and bodies.num[worldid, body] == 0:
+        if lane == 0:
+            bodies.pos[worldid, to] = bodies.pos[worldid, slot]
+            bodies.vel[worldid, to] = bodies.vel[worldid, slot]
+            bodies.rate[worldid, to] = bodies.rate[worldid, slot]
+            bodies.turn[worldid, to] = bodies.turn[worldid, slot]
+        return
     first = bodies.adr[worldid, body]
     sums = Sums()
     turn = bodies.turn[worldid, slot]
@@ -201,7 +202,7 @@ def iterate(
         fit = turn * spread + wp.mat33d(
             sums[3], sums[4], sums[5], sums[6], sums[7], sums[8], sums[9], sums[10], sums[11]
         )  # fmt: skip
-        rotation = rotation_of(fit, bodies.rotation[worldid, body])
+        rotation = turned_towards(fit, bodies.rotation[worldid, body], bodies.inverse[worldid, body])
         bodies.rotation[worldid, body] = rotation
         # P is kept as it is; L is told what it has to be
         spin = wp.vec3d(sums[12], sums[13], sums[14])
@@ -211,9 +212,8 @@ def iterate(
             spin += momentum(turn, rate, spread)
         new_rate = rate + (rotation - turn) / dt
         excess = momentum(rotation, new_rate, spread) - spin
-        wrong = skew(wp.inverse(world_inertia(bodies, worldid, body)) * excess) * rotation
+        wrong = rotation * skew(bodies.inverse[worldid, body] * (wp.transpose(rotation) * excess))
         bodies.spin[worldid, body] = spin
-        to = write * shape.nbody + body
         bodies.pos[worldid, to] = bodies.pos[worldid, slot] + moved
         bodies.vel[worldid, to] = bodies.vel[worldid, slot] + moved / dt
         bodies.rate[worldid, to] = new_rate - wrong

@@ -5,9 +5,9 @@ import warp as wp
 from stickslip.physics.pbd.colliders import Colliders
 from stickslip.physics.pbd.find import Surface, meet, note_near
 from stickslip.physics.pbd.lanes import lane_count, sync
-from stickslip.physics.pbd.layout import NOBODY, Bodies, Exact, Options, Shape, Touching, real
+from stickslip.physics.pbd.layout import NOBODY, Bodies, Exact, Hand, Options, Shape, Touching, real
 from stickslip.physics.pbd.rigid import diagonal, matrix_of, quaternion_of, trace_of, vec4d
-from stickslip.physics.pbd.solve import answer_of, finish, iterate, predict, world_inertia
+from stickslip.physics.pbd.solve import answer_of, finish, iterate, predict
 
 wp.set_module_options({"enable_backward": False})
 
@@ -32,8 +32,7 @@ class World:
     body_iquat: wp.array2d[wp.quat]
     qfrc_applied: wp.array2d[float]
     xfrc_applied: wp.array2d[wp.spatial_vector]
-    mocap_pos: wp.array2d[wp.vec3]
-    mocap_quat: wp.array2d[wp.quat]
+    hand: Hand
     time: wp.array[float]
     qpos: wp.array2d[float]
     qvel: wp.array2d[float]
@@ -93,9 +92,11 @@ def weigh(shape: Shape, world: World, bodies: Bodies, options: Options, worldid:
     bodies.mass[worldid, body] = mass
     bodies.centre[worldid, body] = centre
     bodies.spread[worldid, body] = second
-    bodies.inertia[worldid, body] = diagonal(trace_of(second)) - second
+    inertia = diagonal(trace_of(second)) - second
     if options.packed != 0:
-        bodies.inertia[worldid, body] += diagonal(mass * shape.body_thick[body])
+        inertia += diagonal(mass * shape.body_thick[body])
+    bodies.inertia[worldid, body] = inertia
+    bodies.inverse[worldid, body] = wp.inverse(inertia)
     bodies.grain[worldid, body] = mass / real(wp.max(num, 1))
 
 
@@ -118,7 +119,7 @@ def start(shape: Shape, world: World, exact: Exact, bodies: Bodies, worldid: int
     bodies.rotation[worldid, body] = r
     bodies.pos[worldid, body] = origin + arm
     bodies.vel[worldid, body] = velocity + wp.cross(omega, arm)
-    bodies.spin[worldid, body] = world_inertia(bodies, worldid, body) * omega
+    bodies.spin[worldid, body] = r * (bodies.inertia[worldid, body] * (wp.transpose(r) * omega))
 
     weight = bodies.mass[worldid, body] * doubled(world.gravity[worldid % world.gravity.shape[0]])
     at_origin = wp.vec3d(
@@ -153,10 +154,10 @@ def show(shape: Shape, world: World, exact: Exact, bodies: Bodies, worldid: int,
     b = shape.body_dofadr[body]
     r = bodies.rotation[worldid, body]
     arm = r * bodies.centre[worldid, body]
-    omega = wp.inverse(world_inertia(bodies, worldid, body)) * bodies.spin[worldid, body]
+    own = bodies.inverse[worldid, body] * (wp.transpose(r) * bodies.spin[worldid, body])
+    omega = r * own
     origin = bodies.pos[worldid, body] - arm
     velocity = bodies.vel[worldid, body] - wp.cross(omega, arm)
-    own = wp.transpose(r) * omega
     near = vec4d(
         exact.qpos[worldid, a + 3], exact.qpos[worldid, a + 4], exact.qpos[worldid, a + 5], exact.qpos[worldid, a + 6]
     )
@@ -174,6 +175,14 @@ def show(shape: Shape, world: World, exact: Exact, bodies: Bodies, worldid: int,
 
 
 @wp.func
+def let_go(hand: Hand, worldid: int):
+    """What is moved by hand has arrived."""
+    for k in range(hand.pos.shape[1]):
+        hand.pos_before[worldid, k] = hand.pos[worldid, k]
+        hand.quat_before[worldid, k] = hand.quat[worldid, k]
+
+
+@wp.func
 def find(
     shape: Shape,
     colliders: Colliders,
@@ -186,6 +195,8 @@ def find(
     worldid: int,
     lane: int,
     nlane: int,
+    share: real,
+    timestep: real,
     dt: real,
 ):
     """Write down the contacts of a world, in the order of particles whatever the number of lanes."""
@@ -200,8 +211,8 @@ def find(
         count = int(0)
         if particle < shape.nparticle:
             count = meet(
-                shape, colliders, surface, bodies, touching, options, world.mocap_pos, world.mocap_quat, near,
-                worldid, particle, -1, dt,
+                shape, colliders, surface, bodies, touching, options, world.hand, near,
+                worldid, particle, -1, share, timestep, dt,
             )  # fmt: skip
         place = lane_count(count)
         first = total + place[0]
@@ -211,8 +222,8 @@ def find(
             touching.particle_num[worldid, particle] = count
         if count > 0:
             meet(
-                shape, colliders, surface, bodies, touching, options, world.mocap_pos, world.mocap_quat, near,
-                worldid, particle, first, dt,
+                shape, colliders, surface, bodies, touching, options, world.hand, near,
+                worldid, particle, first, share, timestep, dt,
             )  # fmt: skip
             body = shape.owner[particle]
             wp.atomic_min(bodies.adr, worldid, body, first)
@@ -251,7 +262,10 @@ def look(
             bodies.adr[worldid, body] = 0x7FFFFFFF
             bodies.num[worldid, body] = 0
     sync()
-    find(shape, colliders, surface, world, bodies, touching, options, near, worldid, lane, nlane, real(0.0))
+    find(
+        shape, colliders, surface, world, bodies, touching, options, near, worldid, lane, nlane, real(1.0), real(1.0),
+        real(0.0),
+    )  # fmt: skip
 
 
 @wp.kernel
@@ -288,12 +302,15 @@ def advance(
             weigh(shape, world, bodies, options, worldid, body)
             start(shape, world, exact, bodies, worldid, body)
     most = int(0)
-    for _ in range(substeps):
+    for substep in range(substeps):
         if mate == 0:
             for body in range(team, shape.nbody, nteam):
                 predict(shape, bodies, worldid, body, dt)
         sync()
-        find(shape, colliders, surface, world, bodies, touching, options, near, worldid, lane, nlane, dt)
+        share = real(substep + 1) / real(substeps)
+        find(
+            shape, colliders, surface, world, bodies, touching, options, near, worldid, lane, nlane, share, timestep, dt
+        )
         most = wp.max(most, touching.count[worldid])
         for body in range(team, shape.nbody, nteam):
             gain = options.relaxation
@@ -309,9 +326,12 @@ def advance(
         sync()
         read = int(0)
         pace = real(1.0)
-        for k in range(options.iterations):
+        iterations = options.iterations
+        if options.surface != 0 and touching.count[worldid] == 0:
+            iterations = 0  # nothing to do but to be rigid again
+        for k in range(iterations):
             beta = real(0.0)
-            if k + 1 < options.iterations:
+            if k + 1 < iterations:
                 following = real(0.5) * (real(1.0) + wp.sqrt(real(1.0) + real(4.0) * pace * pace))
                 beta = wp.min((pace - real(1.0)) / following, MOMENTUM)
                 pace = following
@@ -337,6 +357,7 @@ def advance(
     for k in range(lane, wp.min(touching.count[worldid], touching.room), nlane):
         weigh_contact(shape, bodies, touching, worldid, k, dt)
     if lane == 0:
+        let_go(world.hand, worldid)
         world.time[worldid] = float(real(world.time[worldid]) + timestep)
         if most > touching.room:
             overflow_out[worldid] = overflow_out[worldid] | OVERFLOW_CONTACTS
