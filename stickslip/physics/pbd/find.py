@@ -2,8 +2,8 @@
 
 import warp as wp
 
-from stickslip.physics.pbd.colliders import Colliders, nearest
-from stickslip.physics.pbd.layout import NOBODY, Bodies, Hand, Options, Shape, Touching, real
+from stickslip.physics.pbd.colliders import nearest
+from stickslip.physics.pbd.layout import NOBODY, Bodies, Hand, Moment, Shape, Step, Surface, real
 from stickslip.physics.pbd.rigid import matrix_of
 
 wp.set_module_options({"enable_backward": False})
@@ -13,15 +13,6 @@ RECOVERY = wp.constant(real(50.0))
 GENTLE = wp.constant(real(0.02))
 """An overlap at the start of a substep is undone at this rate [1/s], or this speed if that is more [m/s]; all at once
 would shoot bodies apart."""
-
-
-@wp.struct
-class Surface:
-    """What friction needs of a geom; MuJoCo's fields."""
-
-    friction: wp.array2d[wp.vec3]  # (*, ngeom)
-    condim: wp.array[int]
-    priority: wp.array[int]
 
 
 @wp.func
@@ -86,14 +77,14 @@ def held_at(hand: Hand, worldid: int, mocap: int, share: real) -> Held:
 
 
 @wp.func
-def drift_of(hand: Hand, worldid: int, mocap: int, point: wp.vec3d, share: real, dt: real, timestep: real) -> wp.vec3d:
+def drift_of(hand: Hand, moment: Moment, worldid: int, mocap: int, point: wp.vec3d) -> wp.vec3d:
     """Velocity of a point of it, which is `point` now, over the substep that ends now [m/s]."""
-    if not dt > real(0.0):
+    if not moment.dt > real(0.0):
         return wp.vec3d()
-    now = held_at(hand, worldid, mocap, share)
-    then = held_at(hand, worldid, mocap, share - dt / timestep)
+    now = held_at(hand, worldid, mocap, moment.over)
+    then = held_at(hand, worldid, mocap, moment.over - moment.dt / moment.timestep)
     own = wp.transpose(now.mat) * (point - now.pos)
-    return (point - then.pos - then.mat * own) / dt
+    return (point - then.pos - then.mat * own) / moment.dt
 
 
 @wp.func
@@ -117,10 +108,7 @@ def note_near(shape: Shape, bodies: Bodies, worldid: int, body: int, word: int) 
 
 @wp.func
 def settle_contact(
-    shape: Shape,
-    bodies: Bodies,
-    touching: Touching,
-    options: Options,
+    s: Step,
     worldid: int,
     index: int,
     particle: int,
@@ -133,6 +121,10 @@ def settle_contact(
     dt: real,
 ):
     """Write down a contact of a particle with another, or with a collider."""
+    shape = s.shape
+    bodies = s.bodies
+    touching = s.touching
+    options = s.options
     body = shape.owner[particle]
     radius = shape.radius[particle]
     at = shape.place[particle] - bodies.centre[worldid, body]
@@ -197,23 +189,11 @@ def settle_contact(
 
 
 @wp.func
-def meet(
-    shape: Shape,
-    colliders: Colliders,
-    surface: Surface,
-    bodies: Bodies,
-    touching: Touching,
-    options: Options,
-    hand: Hand,
-    near: wp.array3d[int],
-    worldid: int,
-    particle: int,
-    index: int,
-    share: real,
-    timestep: real,
-    dt: real,
-) -> int:
+def meet(s: Step, moment: Moment, worldid: int, particle: int, index: int) -> int:
     """How many contacts a particle has; from `index` on they are written down, if that is not negative."""
+    shape = s.shape
+    bodies = s.bodies
+    options = s.options
     count = int(0)
     body = shape.owner[particle]
     geom = shape.geom[particle]
@@ -228,27 +208,26 @@ def meet(
             mat = shape.collider_mat[collider]
             mocap = shape.collider_mocap[collider]
             if mocap >= 0:
-                held = held_at(hand, worldid, mocap, share)
+                held = held_at(s.world.hand, worldid, mocap, moment.over)
                 pos = held.pos + held.mat * pos
                 mat = held.mat * mat
             inside = wp.transpose(mat) * (at - pos)
-            found = nearest(colliders, collider, inside, radius + margin)
+            found = nearest(s.colliders, collider, inside, radius + margin)
             gap = found.dist - radius
             if gap < margin:
-                if index >= 0 and index + count < touching.room:
-                    mu = friction_between(surface, worldid, geom, shape.collider_geom[collider])
+                if index >= 0 and index + count < s.touching.room:
+                    mu = friction_between(s.surface, worldid, geom, shape.collider_geom[collider])
                     normal = mat * found.normal
                     drift = wp.vec3d()
                     if mocap >= 0:
-                        drift = drift_of(hand, worldid, mocap, at - radius * normal, share, dt, timestep)
+                        drift = drift_of(s.world.hand, moment, worldid, mocap, at - radius * normal)
                     settle_contact(
-                        shape, bodies, touching, options, worldid, index + count, particle, NOBODY, collider,
-                        normal, gap, mu, drift, dt,
-                    )  # fmt: skip
+                        s, worldid, index + count, particle, NOBODY, collider, normal, gap, mu, drift, moment.dt
+                    )
                 count += 1
 
     for word in range(shape.nword):
-        bits = near[worldid, body, word]
+        bits = s.near[worldid, body, word]
         for k in range(32):
             if (bits >> k) & 1:
                 theirs = 32 * word + k
@@ -273,16 +252,16 @@ def meet(
                                 gap = length - radius - shape.radius[other]
                                 reach = options.margin * wp.min(radius, shape.radius[other])
                                 if gap < reach and shape.meets[geom, shape.geom[other]]:
-                                    if index >= 0 and index + count < touching.room:
+                                    if index >= 0 and index + count < s.touching.room:
                                         normal = wp.vec3d(real(0.0), real(0.0), real(1.0))
                                         if length > real(0.0):
                                             normal = away / length
                                         elif particle < other:
                                             normal = -normal
-                                        mu = friction_between(surface, worldid, geom, shape.geom[other])
+                                        mu = friction_between(s.surface, worldid, geom, shape.geom[other])
                                         settle_contact(
-                                            shape, bodies, touching, options, worldid, index + count, particle,
-                                            other, NOBODY, normal, gap, mu, wp.vec3d(), dt,
+                                            s, worldid, index + count, particle, other, NOBODY, normal, gap, mu,
+                                            wp.vec3d(), moment.dt,
                                         )  # fmt: skip
                                     count += 1
     return count

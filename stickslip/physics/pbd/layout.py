@@ -7,6 +7,8 @@ each, and what they do to each other is worked out on both sides alike, so that 
 
 import warp as wp
 
+from stickslip.physics.pbd.colliders import Colliders
+
 wp.set_module_options({"enable_backward": False})
 
 real = wp.float64
@@ -152,6 +154,33 @@ class Hand:
 
 
 @wp.struct
+class Surface:
+    """What friction needs of a geom; MuJoCo's fields."""
+
+    friction: wp.array2d[wp.vec3]  # (*, ngeom)
+    condim: wp.array[int]
+    priority: wp.array[int]
+
+
+@wp.struct
+class World:
+    """MuJoCo Warp's fields that a step reads, and writes."""
+
+    timestep: wp.array[float]
+    gravity: wp.array[wp.vec3]
+    body_mass: wp.array2d[float]
+    body_inertia: wp.array2d[wp.vec3]
+    body_ipos: wp.array2d[wp.vec3]
+    body_iquat: wp.array2d[wp.quat]
+    qfrc_applied: wp.array2d[float]
+    xfrc_applied: wp.array2d[wp.spatial_vector]
+    hand: Hand
+    time: wp.array[float]
+    qpos: wp.array2d[float]
+    qvel: wp.array2d[float]
+
+
+@wp.struct
 class Options:
     """Parameters of a step; see `Pbd`."""
 
@@ -167,3 +196,31 @@ class Options:
     velocity: int  # whether velocities follow displacements, not positions
     linear: int  # whether shape matching leaves momentum alone
     angular: int
+
+
+@wp.struct
+class Step:
+    """All that the kernels of a step are given; `particles` only where they move one by one."""
+
+    shape: Shape
+    colliders: Colliders
+    surface: Surface
+    options: Options
+    world: World
+    exact: Exact
+    bodies: Bodies
+    touching: Touching
+    particles: Particles
+    near: wp.array3d[int]  # bits of bodies that may touch each other           (nworld, nbody, nword)
+    nlane: int  # of a world
+    nteam: int
+    overflow: wp.array[int]  # MuJoCo Warp's bits of each world
+
+
+@wp.struct
+class Moment:
+    """A substep: its length, the length of the whole step [s], and the share of that which is over at its end."""
+
+    dt: real
+    timestep: real
+    over: real

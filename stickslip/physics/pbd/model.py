@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from stickslip.errors import InputError
 from stickslip.physics.pbd import colliders as solid
-from stickslip.physics.pbd.find import Surface
 from stickslip.physics.pbd.lanes import lanes_of
-from stickslip.physics.pbd.layout import Bodies, Exact, Hand, Particles, Shape, Touching, real
+from stickslip.physics.pbd.layout import Bodies, Exact, Hand, Particles, Shape, Surface, Touching, real
 from stickslip.physics.pbd.packing import pack
 
 Array = NDArray[np.float64]

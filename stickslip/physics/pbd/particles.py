@@ -6,24 +6,24 @@ has the same iterations without that.
 
 import warp as wp
 
-from stickslip.physics.pbd.colliders import Colliders
-from stickslip.physics.pbd.find import Surface
 from stickslip.physics.pbd.lanes import sync, sync_team, team_sum_single
 from stickslip.physics.pbd.layout import (
     NOBODY,
     Bodies,
     Exact,
+    Moment,
     Options,
     Particles,
     Shape,
     Singles,
+    Step,
     Touching,
+    World,
     real,
 )
 from stickslip.physics.pbd.rigid import rotation_of, skew
 from stickslip.physics.pbd.step import (
     OVERFLOW_CONTACTS,
-    World,
     find,
     let_go,
     show,
@@ -312,23 +312,17 @@ def move(
 
 
 @wp.kernel
-def advance_particles(
-    shape: Shape,
-    colliders: Colliders,
-    surface: Surface,
-    options: Options,
-    world: World,
-    exact: Exact,
-    bodies: Bodies,
-    touching: Touching,
-    particles: Particles,
-    near: wp.array3d[int],
-    nlane: int,
-    nteam: int,
-    # Data out:
-    overflow_out: wp.array[int],
-):
+def advance_particles(s: Step):
     """Advance every world by its timestep, particle by particle."""
+    shape = s.shape
+    options = s.options
+    world = s.world
+    exact = s.exact
+    bodies = s.bodies
+    touching = s.touching
+    particles = s.particles
+    nlane = s.nlane
+    nteam = s.nteam
     tid = wp.tid()
     worldid = tid // nlane
     lane = tid - nlane * worldid
@@ -338,6 +332,9 @@ def advance_particles(
     timestep = real(world.timestep[worldid % world.timestep.shape[0]])
     substeps = substeps_of(options, timestep)
     dt = timestep / real(substeps)
+    moment = Moment()
+    moment.dt = dt
+    moment.timestep = timestep
 
     for body in range(team, shape.nbody, nteam):
         written = is_written(shape, world, exact, worldid, body)
@@ -355,10 +352,8 @@ def advance_particles(
         for body in range(team, shape.nbody, nteam):
             integrate(shape, bodies, particles, worldid, body, dt, mate, size, nteam)
         sync()
-        share = real(substep + 1) / real(substeps)
-        find(
-            shape, colliders, surface, world, bodies, touching, options, near, worldid, lane, nlane, share, timestep, dt
-        )
+        moment.over = real(substep + 1) / real(substeps)
+        find(s, moment, worldid, lane)
         total = touching.count[worldid]
         most = wp.max(most, total)
         for _ in range(options.iterations):
@@ -381,4 +376,4 @@ def advance_particles(
         let_go(world.hand, worldid)
         world.time[worldid] = float(real(world.time[worldid]) + timestep)
         if most > touching.room:
-            overflow_out[worldid] = overflow_out[worldid] | OVERFLOW_CONTACTS
+            s.overflow[worldid] = s.overflow[worldid] | OVERFLOW_CONTACTS

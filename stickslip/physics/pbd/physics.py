@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, final
+from typing import ClassVar, Literal, final
 
 import mujoco
 import mujoco_warp as mjw
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from stickslip.errors import InputError
 from stickslip.physics.base import Contacts, Health, Stage
 from stickslip.physics.pbd import model
-from stickslip.physics.pbd.layout import Exact, Hand, Options, Touching
+from stickslip.physics.pbd.layout import Exact, Hand, Options, Step, Touching, World
 from stickslip.physics.pbd.model import room_of
 from stickslip.physics.pbd.particles import advance_particles
-from stickslip.physics.pbd.step import World, advance, look
+from stickslip.physics.pbd.step import advance, look
 from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
 from stickslip.state import State
 
@@ -135,8 +135,7 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
         """Raise InputError where particles overlap at the model's start."""
         m, d = self.put_model(mjm), super().make_data(mjm, 1)
         room = room_of(d)
-        inputs = [*self._fields(m, d), room.near, room.nlane, room.nteam]
-        wp.launch(look, dim=room.nlane, inputs=inputs, block_dim=room.nlane)
+        wp.launch(look, dim=room.nlane, inputs=[self._step(m, d)], block_dim=room.nlane)
         t = room.touching
         count = min(int(t.count.numpy()[0]), t.room)
         gap, particle = t.gap.numpy()[0, :count], t.particle.numpy()[0, :count]
@@ -156,29 +155,26 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
             f"particle, {1e3 * radius[worst]:.3g} mm: move them apart, exclude their contact, or lower the resolution"
         )
 
-    def _fields(self, m: model.Model, d: Data) -> list[Any]:
-        """What every kernel of a step begins with."""
-        room = room_of(d)
-        world = World()
+    def _step(self, m: model.Model, d: Data) -> Step:
+        """What the kernels of a step are given."""
+        room, world, step = room_of(d), World(), Step()
         for name in ("body_mass", "body_inertia", "body_ipos", "body_iquat"):
             setattr(world, name, getattr(m, name))
         for name in ("qfrc_applied", "xfrc_applied", "time", "qpos", "qvel"):
             setattr(world, name, getattr(d, name))
         world.timestep, world.gravity = m.opt.timestep, m.opt.gravity
         room.hand.pos, room.hand.quat = d.mocap_pos, d.mocap_quat
-        world.hand = room.hand
         m.surface.friction = m.geom_friction
-        return [m.shape, m.colliders, m.surface, self.options(), world, room.exact, room.bodies, room.touching]
+        step.shape, step.colliders, step.surface = m.shape, m.colliders, m.surface
+        world.hand, step.options, step.world, step.overflow = room.hand, self.options(), world, d.overflow
+        for name in ("exact", "bodies", "touching", "particles", "near", "nlane", "nteam"):
+            setattr(step, name, getattr(room, name))
+        return step
 
     def advance(self, m: model.Model, d: Data) -> None:
         room = room_of(d)
-        fixed = self._fields(m, d)
-        lanes = [room.near, room.nlane, room.nteam]
-        if self.one_by_one:
-            kernel, inputs = advance_particles, [*fixed, room.particles, *lanes]
-        else:
-            kernel, inputs = advance, [*fixed, *lanes]
-        wp.launch(kernel, dim=d.nworld * room.nlane, inputs=inputs, outputs=[d.overflow], block_dim=max(room.nlane, 1))
+        kernel = advance_particles if self.one_by_one else advance
+        wp.launch(kernel, dim=d.nworld * room.nlane, inputs=[self._step(m, d)], block_dim=room.nlane)
         wp.launch(_clear, dim=1, outputs=[d.nacon])
         wp.launch(_count, dim=d.nworld, inputs=[room.touching], outputs=[d.nacon])
 

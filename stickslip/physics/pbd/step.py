@@ -2,10 +2,21 @@
 
 import warp as wp
 
-from stickslip.physics.pbd.colliders import Colliders
-from stickslip.physics.pbd.find import Surface, meet, note_near
+from stickslip.physics.pbd.find import meet, note_near
 from stickslip.physics.pbd.lanes import lane_count, sync
-from stickslip.physics.pbd.layout import NOBODY, Bodies, Exact, Hand, Options, Shape, Touching, real
+from stickslip.physics.pbd.layout import (
+    NOBODY,
+    Bodies,
+    Exact,
+    Hand,
+    Moment,
+    Options,
+    Shape,
+    Step,
+    Touching,
+    World,
+    real,
+)
 from stickslip.physics.pbd.rigid import diagonal, matrix_of, quaternion_of, trace_of, vec4d
 from stickslip.physics.pbd.solve import answer_of, finish, iterate, predict
 
@@ -18,24 +29,6 @@ EARTH = wp.constant(real(9.81))
 MOMENTUM = wp.constant(real(0.75))
 """Most of the last displacement of a contact that the next one is begun with."""
 OVERFLOW_CONTACTS = wp.constant(8)
-
-
-@wp.struct
-class World:
-    """MuJoCo Warp's fields that a step reads, and writes."""
-
-    timestep: wp.array[float]
-    gravity: wp.array[wp.vec3]
-    body_mass: wp.array2d[float]
-    body_inertia: wp.array2d[wp.vec3]
-    body_ipos: wp.array2d[wp.vec3]
-    body_iquat: wp.array2d[wp.quat]
-    qfrc_applied: wp.array2d[float]
-    xfrc_applied: wp.array2d[wp.spatial_vector]
-    hand: Hand
-    time: wp.array[float]
-    qpos: wp.array2d[float]
-    qvel: wp.array2d[float]
 
 
 @wp.func
@@ -183,26 +176,15 @@ def let_go(hand: Hand, worldid: int):
 
 
 @wp.func
-def find(
-    shape: Shape,
-    colliders: Colliders,
-    surface: Surface,
-    world: World,
-    bodies: Bodies,
-    touching: Touching,
-    options: Options,
-    near: wp.array3d[int],
-    worldid: int,
-    lane: int,
-    nlane: int,
-    share: real,
-    timestep: real,
-    dt: real,
-):
+def find(s: Step, moment: Moment, worldid: int, lane: int):
     """Write down the contacts of a world, in the order of particles whatever the number of lanes."""
+    shape = s.shape
+    bodies = s.bodies
+    touching = s.touching
+    nlane = s.nlane
     for k in range(lane, shape.nbody * shape.nword, nlane):
         body = k // shape.nword
-        near[worldid, body, k % shape.nword] = note_near(shape, bodies, worldid, body, k % shape.nword)
+        s.near[worldid, body, k % shape.nword] = note_near(shape, bodies, worldid, body, k % shape.nword)
     sync()
     total = int(0)
     base = int(0)
@@ -210,10 +192,7 @@ def find(
         particle = base + lane
         count = int(0)
         if particle < shape.nparticle:
-            count = meet(
-                shape, colliders, surface, bodies, touching, options, world.hand, near,
-                worldid, particle, -1, share, timestep, dt,
-            )  # fmt: skip
+            count = meet(s, moment, worldid, particle, -1)
         place = lane_count(count)
         first = total + place[0]
         count = wp.min(count, touching.room - first)
@@ -221,10 +200,7 @@ def find(
             touching.particle_adr[worldid, particle] = first
             touching.particle_num[worldid, particle] = count
         if count > 0:
-            meet(
-                shape, colliders, surface, bodies, touching, options, world.hand, near,
-                worldid, particle, first, share, timestep, dt,
-            )  # fmt: skip
+            meet(s, moment, worldid, particle, first)
             body = shape.owner[particle]
             wp.atomic_min(bodies.adr, worldid, body, first)
             wp.atomic_add(bodies.num, worldid, body, count)
@@ -236,23 +212,16 @@ def find(
 
 
 @wp.kernel
-def look(
-    shape: Shape,
-    colliders: Colliders,
-    surface: Surface,
-    options: Options,
-    world: World,
-    exact: Exact,
-    bodies: Bodies,
-    touching: Touching,
-    near: wp.array3d[int],
-    nlane: int,
-    nteam: int,
-):
+def look(s: Step):
     """Find the contacts there are, and leave every world as it is."""
+    shape = s.shape
+    options = s.options
+    world = s.world
+    exact = s.exact
+    bodies = s.bodies
     tid = wp.tid()
-    worldid = tid // nlane
-    lane = tid - nlane * worldid
+    worldid = tid // s.nlane
+    lane = tid - s.nlane * worldid
     if lane == 0:
         for body in range(shape.nbody):
             weigh(shape, world, bodies, options, worldid, body)
@@ -262,29 +231,22 @@ def look(
             bodies.adr[worldid, body] = 0x7FFFFFFF
             bodies.num[worldid, body] = 0
     sync()
-    find(
-        shape, colliders, surface, world, bodies, touching, options, near, worldid, lane, nlane, real(1.0), real(1.0),
-        real(0.0),
-    )  # fmt: skip
+    moment = Moment()
+    moment.over = real(1.0)
+    find(s, moment, worldid, lane)
 
 
 @wp.kernel
-def advance(
-    shape: Shape,
-    colliders: Colliders,
-    surface: Surface,
-    options: Options,
-    world: World,
-    exact: Exact,
-    bodies: Bodies,
-    touching: Touching,
-    near: wp.array3d[int],
-    nlane: int,
-    nteam: int,
-    # Data out:
-    overflow_out: wp.array[int],
-):
+def advance(s: Step):
     """Advance every world by its timestep."""
+    shape = s.shape
+    options = s.options
+    world = s.world
+    exact = s.exact
+    bodies = s.bodies
+    touching = s.touching
+    nlane = s.nlane
+    nteam = s.nteam
     tid = wp.tid()
     worldid = tid // nlane
     lane = tid - nlane * worldid
@@ -296,6 +258,9 @@ def advance(
     substeps = substeps_of(options, timestep)
     dt = timestep / real(substeps)
     still = options.tolerance * EARTH * dt * dt
+    moment = Moment()
+    moment.dt = dt
+    moment.timestep = timestep
 
     if mate == 0:
         for body in range(team, shape.nbody, nteam):
@@ -307,10 +272,8 @@ def advance(
             for body in range(team, shape.nbody, nteam):
                 predict(shape, bodies, worldid, body, dt)
         sync()
-        share = real(substep + 1) / real(substeps)
-        find(
-            shape, colliders, surface, world, bodies, touching, options, near, worldid, lane, nlane, share, timestep, dt
-        )
+        moment.over = real(substep + 1) / real(substeps)
+        find(s, moment, worldid, lane)
         most = wp.max(most, touching.count[worldid])
         for body in range(team, shape.nbody, nteam):
             gain = options.relaxation
@@ -360,7 +323,7 @@ def advance(
         let_go(world.hand, worldid)
         world.time[worldid] = float(real(world.time[worldid]) + timestep)
         if most > touching.room:
-            overflow_out[worldid] = overflow_out[worldid] | OVERFLOW_CONTACTS
+            s.overflow[worldid] = s.overflow[worldid] | OVERFLOW_CONTACTS
 
 
 @wp.func
