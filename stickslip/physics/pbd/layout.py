@@ -2,7 +2,7 @@
 
 A *body* here is what moves as one: a MuJoCo body with a free joint, and whatever is welded to it. A *contact* is of
 one particle, with a collider of the world or with a particle of another body; two particles that touch have a contact
-each, and what they do to each other is worked out on both sides alike, so that nothing is added by atomics.
+each, and what they do to each other is worked out on both sides alike, so that no float is added by atomics.
 """
 
 import warp as wp
