@@ -19,7 +19,7 @@ from stickslip.physics.cenic.integrator import Scheme
 from stickslip.physics.convex import model
 from stickslip.physics.convex.external import External
 from stickslip.physics.convex.physics import ConvexPhysics
-from stickslip.physics.convex.settings import check_count, check_number
+from stickslip.physics.settings import check_count, check_number
 from stickslip.physics.warp import Data
 
 

@@ -13,8 +13,8 @@ from stickslip.physics.base import CountingPhysics, Health
 from stickslip.physics.convex import model
 from stickslip.physics.convex.data import factor_overflow, limit_notes, room_of
 from stickslip.physics.convex.external import External
-from stickslip.physics.convex.settings import check_count, check_number
 from stickslip.physics.rowfree.model import warn_unused
+from stickslip.physics.settings import check_count, check_number
 from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
 from stickslip.state import State
 

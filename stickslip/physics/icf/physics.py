@@ -26,8 +26,8 @@ from stickslip.physics.convex.newton import Options
 from stickslip.physics.convex.physics import ConvexPhysics
 from stickslip.physics.convex.potential import real
 from stickslip.physics.convex.report import tell
-from stickslip.physics.convex.settings import check_number
 from stickslip.physics.convex.step import make_rows, prepare, solve
+from stickslip.physics.settings import check_number
 from stickslip.physics.stages import compose
 from stickslip.physics.warp import Data
 

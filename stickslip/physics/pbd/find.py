@@ -34,7 +34,7 @@ def friction_between(surface: Surface, worldid: int, a: int, b: int) -> real:
 
 @wp.func
 def position_of(shape: Shape, bodies: Bodies, worldid: int, particle: int) -> wp.vec3d:
-    """Of a particle, from the middle of its body [m]; of the first slot."""
+    """Of a particle, from the centre of mass of its body [m]; of the first slot."""
     body = shape.owner[particle]
     return bodies.turn[worldid, body] * (shape.place[particle] - bodies.centre[worldid, body])
 

@@ -38,7 +38,6 @@ class Shape:
     ncollider: int
     nword: int  # of 32 bits, one for each body
     # body
-    body_id: wp.array[int]  # MuJoCo's
     body_qposadr: wp.array[int]
     body_dofadr: wp.array[int]
     body_memberadr: wp.array[int]

@@ -231,7 +231,6 @@ def _make_shape(mjm: mujoco.MjModel, bodies: Sequence[Body], geoms: Sequence[int
 
     members = [member for body in bodies for member in body.members]
     joint = [int(mjm.body_jntadr[body.root]) for body in bodies]
-    shape.body_id = ints([body.root for body in bodies])
     shape.body_qposadr, shape.body_dofadr = ints(mjm.jnt_qposadr[joint]), ints(mjm.jnt_dofadr[joint])
     number = [len(body.members) for body in bodies]
     shape.body_memberadr, shape.body_membernum = ints(np.cumsum([0, *number])[: len(bodies)]), ints(number)

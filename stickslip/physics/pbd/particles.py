@@ -11,7 +11,6 @@ from stickslip.physics.pbd.layout import (
     NOBODY,
     Bodies,
     Exact,
-    Moment,
     Options,
     Particles,
     Shape,
@@ -22,16 +21,7 @@ from stickslip.physics.pbd.layout import (
     real,
 )
 from stickslip.physics.pbd.rigid import rotation_of, skew
-from stickslip.physics.pbd.step import (
-    OVERFLOW_CONTACTS,
-    find,
-    let_go,
-    show,
-    start,
-    substeps_of,
-    weigh,
-    weigh_contact,
-)
+from stickslip.physics.pbd.step import begin_step, end_step, find, lanes_at, start, substeps_of, weigh
 
 wp.set_module_options({"enable_backward": False})
 
@@ -78,6 +68,33 @@ def is_written(shape: Shape, world: World, exact: Exact, worldid: int, body: int
 
 
 @wp.func
+def moments_of(
+    shape: Shape,
+    bodies: Bodies,
+    particles: Particles,
+    worldid: int,
+    body: int,
+    centre: wp.vec3,
+    lane: int,
+    nlane: int,
+    nteam: int,
+) -> Singles:
+    """Sums over the particles of a body: of r q^T (9), q the place at rest and r the one now, and of r x v (3)."""
+    sums = Singles()
+    for k in range(lane, shape.body_num[body], nlane):
+        p = shape.body_adr[body] + k
+        r = particles.x[worldid, p] - centre
+        q = rest_of(shape, bodies, worldid, body, p)
+        spin = wp.cross(r, particles.v[worldid, p])
+        for i in range(3):
+            sums[9 + i] += spin[i]
+            for j in range(3):
+                sums[3 * i + j] += r[i] * q[j]
+    sums = team_sum_single(sums, nteam)
+    return sums
+
+
+@wp.func
 def scatter(shape: Shape, bodies: Bodies, particles: Particles, worldid: int, body: int, lane: int, nlane: int):
     """Put every particle of a body where the body is."""
     r = bodies.rotation[worldid, body]
@@ -107,17 +124,7 @@ def gather(
     sums = team_sum_single(sums, nteam)
     centre = wp.vec3(sums[0], sums[1], sums[2]) / count
     velocity = wp.vec3(sums[3], sums[4], sums[5]) / count
-    sums = Singles()
-    for k in range(lane, shape.body_num[body], nlane):
-        p = shape.body_adr[body] + k
-        r = particles.x[worldid, p] - centre
-        q = rest_of(shape, bodies, worldid, body, p)
-        spin = wp.cross(r, particles.v[worldid, p])
-        for i in range(3):
-            sums[9 + i] += spin[i]
-            for j in range(3):
-                sums[3 * i + j] += r[i] * q[j]
-    sums = team_sum_single(sums, nteam)
+    sums = moments_of(shape, bodies, particles, worldid, body, centre, lane, nlane, nteam)
     if lane == 0:
         fit = wp.mat33d()
         for i in range(3):
@@ -248,17 +255,7 @@ def move(
     centre = wp.vec3(sums[0], sums[1], sums[2]) / count
     before = wp.vec3(sums[3], sums[4], sums[5]) / count  # momentum over mass, as everything here
 
-    sums = Singles()
-    for k in range(lane, shape.body_num[body], nlane):
-        p = shape.body_adr[body] + k
-        r = particles.x[worldid, p] - centre
-        q = rest_of(shape, bodies, worldid, body, p)
-        spin = wp.cross(r, particles.v[worldid, p])
-        for i in range(3):
-            sums[9 + i] += spin[i]
-            for j in range(3):
-                sums[3 * i + j] += r[i] * q[j]
-    sums = team_sum_single(sums, nteam)
+    sums = moments_of(shape, bodies, particles, worldid, body, centre, lane, nlane, nteam)
     spin_before = wp.vec3(sums[9], sums[10], sums[11])
     fit = wp.mat33(sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7], sums[8])
     u = wp.mat33()
@@ -321,20 +318,17 @@ def advance_particles(s: Step):
     bodies = s.bodies
     touching = s.touching
     particles = s.particles
-    nlane = s.nlane
-    nteam = s.nteam
     tid = wp.tid()
-    worldid = tid // nlane
-    lane = tid - nlane * worldid
-    size = nlane // nteam
-    team = lane // size
-    mate = lane - size * team
-    timestep = real(world.timestep[worldid % world.timestep.shape[0]])
-    substeps = substeps_of(options, timestep)
-    dt = timestep / real(substeps)
-    moment = Moment()
-    moment.dt = dt
-    moment.timestep = timestep
+    worldid = tid // s.nlane
+    lanes = lanes_at(s, tid - s.nlane * worldid)
+    moment = begin_step(s, worldid)
+    substeps = substeps_of(options, moment.timestep)
+    dt = moment.dt
+    nteam = s.nteam
+    lane = lanes.lane
+    team = lanes.team
+    mate = lanes.mate
+    size = lanes.size
 
     for body in range(team, shape.nbody, nteam):
         written = is_written(shape, world, exact, worldid, body)
@@ -357,7 +351,7 @@ def advance_particles(s: Step):
         total = touching.count[worldid]
         most = wp.max(most, total)
         for _ in range(options.iterations):
-            for c in range(lane, wp.min(total, touching.room), nlane):
+            for c in range(lane, wp.min(total, touching.room), s.nlane):
                 push_contact(shape, bodies, touching, particles, options, worldid, c, dt)
             sync()
             for body in range(team, shape.nbody, nteam):
@@ -367,13 +361,4 @@ def advance_particles(s: Step):
             gather(shape, bodies, particles, worldid, body, mate, size, nteam)
         sync()
 
-    if mate == 0:
-        for body in range(team, shape.nbody, nteam):
-            show(shape, world, exact, bodies, worldid, body)
-    for k in range(lane, wp.min(touching.count[worldid], touching.room), nlane):
-        weigh_contact(shape, bodies, touching, worldid, k, dt)
-    if lane == 0:
-        let_go(world.hand, worldid)
-        world.time[worldid] = float(real(world.time[worldid]) + timestep)
-        if most > touching.room:
-            s.overflow[worldid] = s.overflow[worldid] | OVERFLOW_CONTACTS
+    end_step(s, lanes, worldid, most, moment)

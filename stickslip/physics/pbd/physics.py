@@ -18,6 +18,7 @@ from stickslip.physics.pbd.layout import Exact, Hand, Options, Step, Touching, W
 from stickslip.physics.pbd.model import room_of
 from stickslip.physics.pbd.particles import advance_particles
 from stickslip.physics.pbd.step import advance, look
+from stickslip.physics.settings import check_count, check_number
 from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
 from stickslip.state import State
 
@@ -99,10 +100,10 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
 
     def check_shared(self) -> None:
         """Raise InputError unless the fields that both have are fit."""
-        _check_count("substeps", self.substeps, 1, 10_000, optional=True)
-        _check_count("iterations", self.iterations, 1, 100_000)
-        _check_count("resolution", self.resolution, 1, 200)
-        _check_count("mesh_resolution", self.mesh_resolution, 2, 200)
+        check_count("substeps", self.substeps, 1, 10_000, optional=True)
+        check_count("iterations", self.iterations, 1, 100_000)
+        check_count("resolution", self.resolution, 1, 200)
+        check_count("mesh_resolution", self.mesh_resolution, 2, 200)
 
     def _bodies(self, mjm: mujoco.MjModel) -> tuple[model.Body, ...]:
         packed = bool(self.options().packed)
@@ -270,7 +271,7 @@ class Pbd(ParticlePhysics):
 
     def __post_init__(self) -> None:
         self.check_shared()
-        _check_number("relaxation", self.relaxation, 0.0, 2.0)
+        check_number("relaxation", self.relaxation, 0.0, 2.0)
 
     @property
     def one_by_one(self) -> bool:
@@ -325,9 +326,9 @@ class PbdR(ParticlePhysics):
 
     def __post_init__(self) -> None:
         self.check_shared()
-        _check_number("tolerance", self.tolerance, 0.0, 1.0, included=True)
+        check_number("tolerance", self.tolerance, 0.0, 1.0, included=True)
         if self.relaxation is not None:
-            _check_number("relaxation", self.relaxation, 0.0, 2.0)
+            check_number("relaxation", self.relaxation, 0.0, 2.0)
         for field, choices in _CHOICES.items():
             if getattr(self, field) not in choices:
                 raise InputError(f"{field} is {getattr(self, field)!r}: it must be {' or '.join(map(repr, choices))}")
@@ -385,18 +386,3 @@ _CHOICES = {
     "clamp": ("substep", "iteration"),
     "coordinates": ("body", "world"),
 }
-
-
-def _check_count(name: str, value: object, low: int, high: int, *, optional: bool = False) -> None:
-    if optional and value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InputError(f"{name} is {value!r}: it must be a whole number from {low} to {high}")
-
-
-def _check_number(name: str, value: object, low: float, high: float, *, included: bool = False) -> None:
-    number = not isinstance(value, bool) and isinstance(value, (int, float))
-    if not number or not (low <= value if included else low < value) or not value <= high:  # type: ignore[operator]
-        raise InputError(
-            f"{name} is {value!r}: it must be a number {'from' if included else 'above'} {low:g}, up to {high:g}"
-        )

@@ -1,5 +1,6 @@
 """A step of every world: all its substeps, contacts and iterations in one kernel."""
 
+import mujoco_warp as mjw
 import warp as wp
 
 from stickslip.physics.pbd.find import meet, note_near
@@ -28,7 +29,8 @@ EARTH = wp.constant(real(9.81))
 """Acceleration that contacts are held against [m/s^2]."""
 MOMENTUM = wp.constant(real(0.75))
 """Most of the last displacement of a contact that the next one is begun with."""
-OVERFLOW_CONTACTS = wp.constant(8)
+_DROPPED = wp.constant(int(mjw.OverflowType.NARROWPHASE))
+"""MuJoCo Warp's bit for contacts that were dropped."""
 
 
 @wp.func
@@ -211,6 +213,66 @@ def find(s: Step, moment: Moment, worldid: int, lane: int):
     sync()
 
 
+@wp.struct
+class Lanes:
+    """Which of the lanes of a world this is, and of its team."""
+
+    lane: int
+    team: int
+    mate: int  # in the team
+    size: int  # of the team
+
+
+@wp.func
+def lanes_at(s: Step, lane: int) -> Lanes:
+    out = Lanes()
+    out.lane = lane
+    out.size = s.nlane // s.nteam
+    out.team = lane // out.size
+    out.mate = lane - out.size * out.team
+    return out
+
+
+@wp.func
+def begin_step(s: Step, worldid: int) -> Moment:
+    """Lengths of the step and of its substeps."""
+    moment = Moment()
+    moment.timestep = real(s.world.timestep[worldid % s.world.timestep.shape[0]])
+    moment.dt = moment.timestep / real(substeps_of(s.options, moment.timestep))
+    return moment
+
+
+@wp.func
+def weigh_contact(shape: Shape, bodies: Bodies, touching: Touching, worldid: int, c: int, dt: real):
+    """The gap of a contact at the end of the step, and its force in the place of its displacement [N]."""
+    body = shape.owner[touching.particle[worldid, c]]
+    normal = touching.normal[worldid, c]
+    r = bodies.rotation[worldid, body] * touching.place[worldid, c]
+    gap = wp.dot(normal, bodies.pos[worldid, body] + r) - touching.rest[worldid, c]
+    other = touching.other[worldid, c]
+    if other != NOBODY:
+        theirs = shape.owner[other]
+        r = bodies.rotation[worldid, theirs] * touching.opposite[worldid, c]
+        gap -= wp.dot(normal, bodies.pos[worldid, theirs] + r)
+    touching.gap[worldid, c] = gap
+    touching.last[worldid, c] = touching.mass[worldid, c] * touching.shift[worldid, c] / (dt * dt)
+
+
+@wp.func
+def end_step(s: Step, lanes: Lanes, worldid: int, most: int, moment: Moment):
+    """Tell where bodies are and what contacts do; `most` is the largest number of contacts there was."""
+    if lanes.mate == 0:
+        for body in range(lanes.team, s.shape.nbody, s.nteam):
+            show(s.shape, s.world, s.exact, s.bodies, worldid, body)
+    for k in range(lanes.lane, wp.min(s.touching.count[worldid], s.touching.room), s.nlane):
+        weigh_contact(s.shape, s.bodies, s.touching, worldid, k, moment.dt)
+    if lanes.lane == 0:
+        let_go(s.world.hand, worldid)
+        s.world.time[worldid] = float(real(s.world.time[worldid]) + moment.timestep)
+        if most > s.touching.room:
+            s.overflow[worldid] = s.overflow[worldid] | _DROPPED
+
+
 @wp.kernel
 def look(s: Step):
     """Find the contacts there are, and leave every world as it is."""
@@ -245,22 +307,18 @@ def advance(s: Step):
     exact = s.exact
     bodies = s.bodies
     touching = s.touching
-    nlane = s.nlane
-    nteam = s.nteam
     tid = wp.tid()
-    worldid = tid // nlane
-    lane = tid - nlane * worldid
-    size = nlane // nteam
-    team = lane // size
-    mate = lane - size * team
-
-    timestep = real(world.timestep[worldid % world.timestep.shape[0]])
-    substeps = substeps_of(options, timestep)
-    dt = timestep / real(substeps)
+    worldid = tid // s.nlane
+    lanes = lanes_at(s, tid - s.nlane * worldid)
+    moment = begin_step(s, worldid)
+    substeps = substeps_of(options, moment.timestep)
+    dt = moment.dt
+    nteam = s.nteam
+    lane = lanes.lane
+    team = lanes.team
+    mate = lanes.mate
+    size = lanes.size
     still = options.tolerance * EARTH * dt * dt
-    moment = Moment()
-    moment.dt = dt
-    moment.timestep = timestep
 
     if mate == 0:
         for body in range(team, shape.nbody, nteam):
@@ -314,29 +372,4 @@ def advance(s: Step):
                 finish(shape, bodies, worldid, body, read, options)
         sync()
 
-    if mate == 0:
-        for body in range(team, shape.nbody, nteam):
-            show(shape, world, exact, bodies, worldid, body)
-    for k in range(lane, wp.min(touching.count[worldid], touching.room), nlane):
-        weigh_contact(shape, bodies, touching, worldid, k, dt)
-    if lane == 0:
-        let_go(world.hand, worldid)
-        world.time[worldid] = float(real(world.time[worldid]) + timestep)
-        if most > touching.room:
-            s.overflow[worldid] = s.overflow[worldid] | OVERFLOW_CONTACTS
-
-
-@wp.func
-def weigh_contact(shape: Shape, bodies: Bodies, touching: Touching, worldid: int, c: int, dt: real):
-    """The gap of a contact at the end of the step, and its force in the place of its displacement [N]."""
-    body = shape.owner[touching.particle[worldid, c]]
-    normal = touching.normal[worldid, c]
-    r = bodies.rotation[worldid, body] * touching.place[worldid, c]
-    gap = wp.dot(normal, bodies.pos[worldid, body] + r) - touching.rest[worldid, c]
-    other = touching.other[worldid, c]
-    if other != NOBODY:
-        theirs = shape.owner[other]
-        r = bodies.rotation[worldid, theirs] * touching.opposite[worldid, c]
-        gap -= wp.dot(normal, bodies.pos[worldid, theirs] + r)
-    touching.gap[worldid, c] = gap
-    touching.last[worldid, c] = touching.mass[worldid, c] * touching.shift[worldid, c] / (dt * dt)
+    end_step(s, lanes, worldid, most, moment)

@@ -1,4 +1,4 @@
-"""Parameters that the physics with a convex step share, checked."""
+"""Parameters of a physics, checked: errors name the value and its limits."""
 
 import math
 
@@ -19,7 +19,11 @@ def check_number(
         raise InputError(f"{name} is {value}: {wanted}")
 
 
-def check_count(name: str, value: object, low: int) -> None:
-    """Raise InputError unless `value` is a whole number, at least `low`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < low:
-        raise InputError(f"{name} is {value!r}: it must be a whole number, at least {low}")
+def check_count(name: str, value: object, low: int, high: int | None = None, *, optional: bool = False) -> None:
+    """Raise InputError unless `value` is a whole number from `low` on, up to `high` if there is one; or None."""
+    if optional and value is None:
+        return
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < low or (high is not None and value > high):  # type: ignore[operator]
+        limits = f"at least {low}" if high is None else f"from {low} to {high}"
+        raise InputError(f"{name} is {value!r}: it must be a whole number, {limits}")
