@@ -33,7 +33,7 @@ class Colliders:
         kind: mujoco.mjtGeom
         size: MuJoCo's geom_size [m]
         mesh: id of a wp.Mesh; 0 where there is none
-        mesh_low, mesh_high: the box of its corners [m]
+        low, high: the box that it is in; a plane's goes on for ever [m]
         hfield_adr: start of its heights in `hfield_data`; -1 where there are none
         hfield_nrow, hfield_ncol
         hfield_size: half lengths in x and y, height of 1 in `hfield_data`, depth of the base [m]
@@ -43,8 +43,8 @@ class Colliders:
     kind: wp.array[int]
     size: wp.array[wp.vec3d]
     mesh: wp.array[wp.uint64]
-    mesh_low: wp.array[wp.vec3d]
-    mesh_high: wp.array[wp.vec3d]
+    low: wp.array[wp.vec3d]
+    high: wp.array[wp.vec3d]
     hfield_adr: wp.array[int]
     hfield_nrow: wp.array[int]
     hfield_ncol: wp.array[int]
@@ -74,9 +74,7 @@ def nearest(colliders: Colliders, collider: int, point: wp.vec3d, reach: wp.floa
     if kind == _ELLIPSOID:
         return nearest_ellipsoid(size, point)
     if kind == _MESH:
-        return nearest_mesh(
-            colliders.mesh[collider], colliders.mesh_low[collider], colliders.mesh_high[collider], point, reach
-        )
+        return nearest_mesh(colliders.mesh[collider], colliders.low[collider], colliders.high[collider], point, reach)
     return nearest_hfield(
         colliders.hfield_data,
         colliders.hfield_adr[collider],
@@ -89,6 +87,13 @@ def nearest(colliders: Colliders, collider: int, point: wp.vec3d, reach: wp.floa
 
 
 @wp.func
+def may_reach(colliders: Colliders, collider: int, point: wp.vec3d, reach: wp.float64) -> bool:
+    """Whether a collider may be so near to a point in its frame; False only if it is not."""
+    outside = point - wp.min(wp.max(point, colliders.low[collider]), colliders.high[collider])
+    return wp.length_sq(outside) < reach * reach
+
+
+@wp.func
 def _nearest_plane(point: wp.vec3d) -> Nearest:
     """Of the half space below z = 0; MuJoCo's planes have no end for contacts, whatever their size."""
     out = Nearest()
@@ -97,7 +102,7 @@ def _nearest_plane(point: wp.vec3d) -> Nearest:
     return out
 
 
-@wp.func
+@wp.func(inline=False)
 def _nearest_capsule(radius: wp.float64, half: wp.float64, point: wp.vec3d) -> Nearest:
     """Of a capsule along z, or a sphere if half is 0; on the axis itself the normal is x."""
     arm = wp.vec3d(point[0], point[1], point[2] - wp.clamp(point[2], -half, half))
@@ -110,7 +115,7 @@ def _nearest_capsule(radius: wp.float64, half: wp.float64, point: wp.vec3d) -> N
     return out
 
 
-@wp.func
+@wp.func(inline=False)
 def _nearest_cylinder(radius: wp.float64, half: wp.float64, point: wp.vec3d) -> Nearest:
     """Of a cylinder along z: its side, its caps, or from outside the rim between them; on the axis the side is at x."""
     zero = wp.float64(0.0)
@@ -165,10 +170,14 @@ def make_colliders(mjm: mujoco.MjModel, geoms: Sequence[int]) -> tuple[Colliders
     n = len(geoms)
     kind, dataid = mjm.geom_type[list(geoms)], mjm.geom_dataid[list(geoms)]
     meshes: dict[int, wp.Mesh] = {}
-    mesh_id, box = np.zeros(n, dtype=np.uint64), np.zeros((2, n, 3))
+    mesh_id = np.zeros(n, dtype=np.uint64)
+    middle, half = mjm.geom_aabb[list(geoms), :3], mjm.geom_aabb[list(geoms), 3:]
+    box = np.stack([middle - half, middle + half])
     hfield_shape, hfield_size = np.tile(np.array([[-1], [0], [0]], dtype=np.int32), (1, n)), np.zeros((n, 4))
     for i, data in enumerate(dataid):
-        if kind[i] == _Geom.mjGEOM_MESH:
+        if kind[i] == _Geom.mjGEOM_PLANE:
+            box[:, i] = (-np.inf, -np.inf, -np.inf), (np.inf, np.inf, 0.0)
+        elif kind[i] == _Geom.mjGEOM_MESH:
             vert, face = _mesh(mjm, data)
             if data not in meshes:
                 points, indices = wp.array(vert, dtype=wp.vec3), wp.array(face.ravel(), dtype=int)
@@ -176,13 +185,14 @@ def make_colliders(mjm: mujoco.MjModel, geoms: Sequence[int]) -> tuple[Colliders
             mesh_id[i], box[:, i] = meshes[data].id, (vert.min(axis=0), vert.max(axis=0))
         elif kind[i] == _Geom.mjGEOM_HFIELD:
             hfield_shape[:, i] = mjm.hfield_adr[data], mjm.hfield_nrow[data], mjm.hfield_ncol[data]
-            hfield_size[i] = mjm.hfield_size[data]
+            hfield_size[i] = x, y, top, base = mjm.hfield_size[data]
+            box[:, i] = (-x, -y, -base), (x, y, top)
 
     out = Colliders()
     out.kind = wp.array(kind, dtype=int)
     out.size = wp.array(mjm.geom_size[list(geoms)], dtype=wp.vec3d)
     out.mesh = wp.array(mesh_id, dtype=wp.uint64)
-    out.mesh_low, out.mesh_high = (wp.array(corner, dtype=wp.vec3d) for corner in box)
+    out.low, out.high = (wp.array(corner, dtype=wp.vec3d) for corner in box)
     out.hfield_adr, out.hfield_nrow, out.hfield_ncol = (wp.array(a, dtype=int) for a in hfield_shape)
     out.hfield_size = wp.array(hfield_size, dtype=wp.vec4d)
     out.hfield_data = wp.array(mjm.hfield_data, dtype=float)

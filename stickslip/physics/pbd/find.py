@@ -1,9 +1,14 @@
-"""Which particles touch what, once a substep."""
+"""Which particles touch what, once a substep.
+
+Clusters of particles are looked at first, then the particles of those that are near something; what they touch is
+listed, and then each contact is written down in full.
+"""
 
 import warp as wp
 
-from stickslip.physics.pbd.colliders import nearest
-from stickslip.physics.pbd.layout import NOBODY, Bodies, Hand, Moment, Shape, Step, Surface, real
+from stickslip.physics.pbd.colliders import may_reach, nearest
+from stickslip.physics.pbd.lanes import lane_count, sync, sync_any
+from stickslip.physics.pbd.layout import NOBODY, Bodies, Hand, Moment, Shape, Step, Surface, Touching, real
 from stickslip.physics.pbd.rigid import matrix_of
 
 wp.set_module_options({"enable_backward": False})
@@ -15,7 +20,11 @@ GENTLE = wp.constant(real(0.02))
 would shoot bodies apart."""
 
 
-@wp.func
+CLUSTER = wp.constant(32)
+"""Most particles of a cluster."""
+
+
+@wp.func(inline=False)
 def friction_between(surface: Surface, worldid: int, a: int, b: int) -> real:
     """Coefficient of two geoms: of the one with priority, else the larger; none where contact is without friction."""
     row = worldid % surface.friction.shape[0]
@@ -36,18 +45,18 @@ def friction_between(surface: Surface, worldid: int, a: int, b: int) -> real:
 def position_of(shape: Shape, bodies: Bodies, worldid: int, particle: int) -> wp.vec3d:
     """Of a particle, from the centre of mass of its body [m]; of the first slot."""
     body = shape.owner[particle]
-    return bodies.turn[worldid, body] * (shape.place[particle] - bodies.centre[worldid, body])
+    return bodies.slot[worldid, body].turn * (shape.place[particle] - bodies.body[worldid, body].centre)
 
 
 @wp.struct
 class Held:
-    """Pose of a body that is moved by hand."""
+    """Pose of a body that is moved by hand, or of a collider."""
 
     pos: wp.vec3d
     mat: wp.mat33d
 
 
-@wp.func
+@wp.func(inline=False)
 def held_at(hand: Hand, worldid: int, mocap: int, share: real) -> Held:
     """Where it is when so much of the step is over, from 0 to 1."""
     p = hand.pos[worldid, mocap]
@@ -77,6 +86,20 @@ def held_at(hand: Hand, worldid: int, mocap: int, share: real) -> Held:
 
 
 @wp.func
+def collider_at(shape: Shape, hand: Hand, worldid: int, collider: int, share: real) -> Held:
+    """Where a collider is when so much of the step is over."""
+    out = Held()
+    out.pos = shape.collider_pos[collider]
+    out.mat = shape.collider_mat[collider]
+    mocap = shape.collider_mocap[collider]
+    if mocap >= 0:
+        held = held_at(hand, worldid, mocap, share)
+        out.pos = held.pos + held.mat * out.pos
+        out.mat = held.mat * out.mat
+    return out
+
+
+@wp.func(inline=False)
 def drift_of(hand: Hand, moment: Moment, worldid: int, mocap: int, point: wp.vec3d) -> wp.vec3d:
     """Velocity of a point of it, which is `point` now, over the substep that ends now [m/s]."""
     if not moment.dt > real(0.0):
@@ -91,14 +114,14 @@ def drift_of(hand: Hand, moment: Moment, worldid: int, mocap: int, point: wp.vec
 def note_near(shape: Shape, bodies: Bodies, worldid: int, body: int, word: int) -> int:
     """Bits of the bodies, 32 at a time, whose particles may be near those of a body."""
     bits = int(0)
-    here = bodies.pos[worldid, body] + bodies.turn[worldid, body] * (
-        shape.body_middle[body] - bodies.centre[worldid, body]
+    here = bodies.slot[worldid, body].pos + bodies.slot[worldid, body].turn * (
+        shape.body_middle[body] - bodies.body[worldid, body].centre
     )
     for k in range(32):
         other = 32 * word + k
         if other < shape.nbody and other != body:
-            there = bodies.pos[worldid, other] + bodies.turn[worldid, other] * (
-                shape.body_middle[other] - bodies.centre[worldid, other]
+            there = bodies.slot[worldid, other].pos + bodies.slot[worldid, other].turn * (
+                shape.body_middle[other] - bodies.body[worldid, other].centre
             )
             reach = shape.body_reach[body] + shape.body_reach[other]
             if wp.length_sq(here - there) < reach * reach:
@@ -106,136 +129,65 @@ def note_near(shape: Shape, bodies: Bodies, worldid: int, body: int, word: int) 
     return bits
 
 
+@wp.struct
+class Met:
+    """What a particle touches."""
+
+    other: int  # particle, or NOBODY
+    collider: int
+    normal: wp.vec3d
+    gap: real  # [m]
+
+
 @wp.func
-def settle_contact(
-    s: Step,
-    worldid: int,
-    index: int,
-    particle: int,
-    other: int,
-    collider: int,
-    normal: wp.vec3d,
-    gap: real,
-    mu: real,
-    drift: wp.vec3d,
-    dt: real,
-):
-    """Write down a contact of a particle with another, or with a collider."""
+def note(touching: Touching, worldid: int, index: int, particle: int, met: Met):
+    """Put a contact on the list, if there is room."""
+    if index < touching.room:
+        touching.contact[worldid, index].particle = particle
+        touching.contact[worldid, index].other = met.other
+        touching.contact[worldid, index].collider = met.collider
+        touching.contact[worldid, index].normal = met.normal
+        touching.contact[worldid, index].gap = met.gap
+
+
+@wp.func
+def meet(s: Step, moment: Moment, worldid: int, particle: int, index: int):
+    """How many contacts a particle has, and the last one; from `index` on they are listed, if that is not negative."""
     shape = s.shape
     bodies = s.bodies
     touching = s.touching
-    options = s.options
-    body = shape.owner[particle]
-    radius = shape.radius[particle]
-    at = shape.place[particle] - bodies.centre[worldid, body]
-    from_centre = bodies.turn[worldid, body] * at
-    touching.particle[worldid, index] = particle
-    touching.other[worldid, index] = other
-    touching.collider[worldid, index] = collider
-    touching.normal[worldid, index] = normal
-    touching.gap[worldid, index] = gap
-    touching.friction[worldid, index] = mu
-    touching.drift[worldid, index] = drift
-    touching.shift[worldid, index] = wp.vec3d()
-    touching.last[worldid, index] = wp.vec3d()
-    mass = bodies.grain[worldid, body]
-    rest = real(0.0)
-    if options.surface != 0:
-        at -= radius * (wp.transpose(bodies.rotation[worldid, body]) * normal)
-    else:
-        rest = radius
-    point = bodies.pos[worldid, body] + from_centre - (radius + real(0.5) * gap) * normal
-    opposite = wp.vec3d()
-    velocity = bodies.vel[worldid, body]
-    if other != NOBODY:
-        theirs = shape.owner[other]
-        opposite = shape.place[other] - bodies.centre[worldid, theirs]
-        if options.surface != 0:
-            opposite += shape.radius[other] * (wp.transpose(bodies.rotation[worldid, theirs]) * normal)
-        else:
-            rest += shape.radius[other]
-        grain = bodies.grain[worldid, theirs]
-        mass = mass * grain / (mass + grain)
-        ours = real(1.0) / bodies.mass[worldid, body]
-        share = real(1.0) / bodies.mass[worldid, theirs]
-        velocity = (ours * velocity + share * bodies.vel[worldid, theirs]) / (ours + share)
-        if particle > other:  # both sides of a pair mean the same point
-            point = (
-                bodies.pos[worldid, theirs]
-                + bodies.turn[worldid, theirs] * (shape.place[other] - bodies.centre[worldid, theirs])
-                + (shape.radius[other] + real(0.5) * gap) * normal
-            )
-    else:
-        # normal . (pos + turn at) - rest is the gap
-        touched = bodies.pos[worldid, body] + bodies.turn[worldid, body] * at
-        rest = wp.dot(normal, touched) - gap
-    touching.place[worldid, index] = at
-    touching.opposite[worldid, index] = opposite
-    touching.point[worldid, index] = point
-    touching.arm[worldid, index] = point - dt * velocity - bodies.before[worldid, body]
-    touching.rest[worldid, index] = rest
-    slack = real(0.0)
-    if options.accumulate != 0:
-        # the gap there was at the start of the substep
-        was = wp.dot(normal, bodies.before[worldid, body] + bodies.rotation[worldid, body] * at) - rest
-        if other != NOBODY:
-            theirs = shape.owner[other]
-            was -= wp.dot(normal, bodies.before[worldid, theirs] + bodies.rotation[worldid, theirs] * opposite)
-        else:
-            was += dt * wp.dot(normal, drift)
-        slack = wp.min(was + dt * wp.max(-RECOVERY * was, GENTLE), real(0.0))
-    touching.slack[worldid, index] = slack
-    touching.mass[worldid, index] = mass
-
-
-@wp.func
-def meet(s: Step, moment: Moment, worldid: int, particle: int, index: int) -> int:
-    """How many contacts a particle has; from `index` on they are written down, if that is not negative."""
-    shape = s.shape
-    bodies = s.bodies
-    options = s.options
     count = int(0)
+    met = Met()
     body = shape.owner[particle]
     geom = shape.geom[particle]
     radius = shape.radius[particle]
-    margin = options.margin * radius
+    margin = s.options.margin * radius
     from_centre = position_of(shape, bodies, worldid, particle)
-    at = bodies.pos[worldid, body] + from_centre
+    at = bodies.slot[worldid, body].pos + from_centre
 
     for collider in range(shape.ncollider):
         if shape.meets[geom, shape.collider_geom[collider]]:
-            pos = shape.collider_pos[collider]
-            mat = shape.collider_mat[collider]
-            mocap = shape.collider_mocap[collider]
-            if mocap >= 0:
-                held = held_at(s.world.hand, worldid, mocap, moment.over)
-                pos = held.pos + held.mat * pos
-                mat = held.mat * mat
-            inside = wp.transpose(mat) * (at - pos)
-            found = nearest(s.colliders, collider, inside, radius + margin)
-            gap = found.dist - radius
-            if gap < margin:
-                if index >= 0 and index + count < s.touching.room:
-                    mu = friction_between(s.surface, worldid, geom, shape.collider_geom[collider])
-                    normal = mat * found.normal
-                    drift = wp.vec3d()
-                    if mocap >= 0:
-                        drift = drift_of(s.world.hand, moment, worldid, mocap, at - radius * normal)
-                    settle_contact(
-                        s, worldid, index + count, particle, NOBODY, collider, normal, gap, mu, drift, moment.dt
-                    )
+            held = collider_at(shape, s.world.hand, worldid, collider, moment.over)
+            near = nearest(s.colliders, collider, wp.transpose(held.mat) * (at - held.pos), radius + margin)
+            if near.dist - radius < margin:
+                met.other = NOBODY
+                met.collider = collider
+                met.normal = held.mat * near.normal
+                met.gap = near.dist - radius
+                if index >= 0:
+                    note(touching, worldid, index + count, particle, met)
                 count += 1
 
     for word in range(shape.nword):
         bits = s.near[worldid, body, word]
-        for k in range(32):
-            if (bits >> k) & 1:
+        k = int(0)
+        while bits != 0:
+            if bits & 1:
                 theirs = 32 * word + k
-                apart = bodies.pos[worldid, body] - bodies.pos[worldid, theirs] + from_centre
-                inside = wp.transpose(bodies.rotation[worldid, theirs]) * apart + bodies.centre[worldid, theirs]
-                side = shape.body_cell[theirs]
+                apart = bodies.slot[worldid, body].pos - bodies.slot[worldid, theirs].pos + from_centre
+                inside = wp.transpose(bodies.slot[worldid, theirs].turn) * apart + bodies.body[worldid, theirs].centre
                 cells = shape.body_cells[theirs]
-                x = (inside - shape.body_corner[theirs]) / side
+                x = (inside - shape.body_corner[theirs]) / shape.body_cell[theirs]
                 i0 = int(wp.floor(x[0]))
                 j0 = int(wp.floor(x[1]))
                 k0 = int(wp.floor(x[2]))
@@ -250,18 +202,206 @@ def meet(s: Step, moment: Moment, worldid: int, particle: int, index: int) -> in
                                 away = apart - position_of(shape, bodies, worldid, other)
                                 length = wp.length(away)
                                 gap = length - radius - shape.radius[other]
-                                reach = options.margin * wp.min(radius, shape.radius[other])
+                                reach = s.options.margin * wp.min(radius, shape.radius[other])
                                 if gap < reach and shape.meets[geom, shape.geom[other]]:
-                                    if index >= 0 and index + count < s.touching.room:
-                                        normal = wp.vec3d(real(0.0), real(0.0), real(1.0))
-                                        if length > real(0.0):
-                                            normal = away / length
-                                        elif particle < other:
-                                            normal = -normal
-                                        mu = friction_between(s.surface, worldid, geom, shape.geom[other])
-                                        settle_contact(
-                                            s, worldid, index + count, particle, other, NOBODY, normal, gap, mu,
-                                            wp.vec3d(), moment.dt,
-                                        )  # fmt: skip
+                                    met.other = other
+                                    met.collider = NOBODY
+                                    met.gap = gap
+                                    met.normal = wp.vec3d(real(0.0), real(0.0), real(1.0))
+                                    if length > real(0.0):
+                                        met.normal = (real(1.0) / length) * away
+                                    elif particle < other:
+                                        met.normal = -met.normal
+                                    if index >= 0:
+                                        note(touching, worldid, index + count, particle, met)
                                     count += 1
-    return count
+            bits = int(wp.uint32(bits) >> wp.uint32(1))
+            k += 1
+    return count, met
+
+
+@wp.func
+def is_near(s: Step, moment: Moment, worldid: int, cluster: int) -> int:
+    """1 if a particle of a cluster may touch anything, else 0."""
+    shape = s.shape
+    bodies = s.bodies
+    body = shape.cluster_body[cluster]
+    reach = shape.cluster_reach[cluster]
+    from_centre = bodies.slot[worldid, body].turn * (shape.cluster_middle[cluster] - bodies.body[worldid, body].centre)
+    at = bodies.slot[worldid, body].pos + from_centre
+    for collider in range(shape.ncollider):
+        held = collider_at(shape, s.world.hand, worldid, collider, moment.over)
+        if may_reach(s.colliders, collider, wp.transpose(held.mat) * (at - held.pos), reach):
+            return 1
+    for word in range(shape.nword):
+        bits = s.near[worldid, body, word]
+        k = int(0)
+        while bits != 0:
+            if bits & 1:
+                theirs = 32 * word + k
+                apart = bodies.slot[worldid, body].pos - bodies.slot[worldid, theirs].pos + from_centre
+                inside = wp.transpose(bodies.slot[worldid, theirs].turn) * apart + bodies.body[worldid, theirs].centre
+                inside -= shape.body_corner[theirs]
+                side = shape.body_cell[theirs]
+                cells = shape.body_cells[theirs]
+                size = side * wp.vec3d(real(cells[0]), real(cells[1]), real(cells[2]))
+                outside = inside - wp.min(wp.max(inside, wp.vec3d()), size)
+                if wp.length_sq(outside) < (reach + side) * (reach + side):
+                    return 1
+            bits = int(wp.uint32(bits) >> wp.uint32(1))
+            k += 1
+    return 0
+
+
+@wp.func
+def settle(s: Step, moment: Moment, worldid: int, index: int):
+    """Write down a contact that is on the list."""
+    shape = s.shape
+    bodies = s.bodies
+    touching = s.touching
+    dt = moment.dt
+    particle = touching.contact[worldid, index].particle
+    other = touching.contact[worldid, index].other
+    normal = touching.contact[worldid, index].normal
+    gap = touching.contact[worldid, index].gap
+    body = shape.owner[particle]
+    geom = shape.geom[particle]
+    radius = shape.radius[particle]
+    r = bodies.body[worldid, body].rotation
+    at = shape.place[particle] - bodies.body[worldid, body].centre
+    from_centre = bodies.slot[worldid, body].turn * at
+    centre = bodies.slot[worldid, body].pos + from_centre
+    lever = r * at
+    mass = bodies.body[worldid, body].grain
+    velocity = bodies.slot[worldid, body].vel
+    rest = real(0.0)
+    opposite = wp.vec3d()
+    counter = wp.vec3d()
+    drift = wp.vec3d()
+    if other != NOBODY:
+        theirs = shape.owner[other]
+        across = position_of(shape, bodies, worldid, other)
+        mu = friction_between(s.surface, worldid, geom, shape.geom[other])
+        point = centre - (radius + real(0.5) * gap) * normal
+        if particle > other:  # both sides of a pair mean the same point
+            point = bodies.slot[worldid, theirs].pos + across + (shape.radius[other] + real(0.5) * gap) * normal
+        opposite = shape.place[other] - bodies.body[worldid, theirs].centre
+        counter = bodies.body[worldid, theirs].rotation * opposite
+        if s.options.surface != 0:
+            opposite += shape.radius[other] * (wp.transpose(bodies.body[worldid, theirs].rotation) * normal)
+            counter += shape.radius[other] * normal
+        else:
+            rest = radius + shape.radius[other]
+        grain = bodies.body[worldid, theirs].grain
+        mass = mass * grain / (mass + grain)
+        ours = bodies.body[worldid, body].light
+        share = bodies.body[worldid, theirs].light
+        velocity = (real(1.0) / (ours + share)) * (ours * velocity + share * bodies.slot[worldid, theirs].vel)
+    else:
+        collider = touching.contact[worldid, index].collider
+        mu = friction_between(s.surface, worldid, geom, shape.collider_geom[collider])
+        if shape.collider_mocap[collider] >= 0:
+            drift = drift_of(s.world.hand, moment, worldid, shape.collider_mocap[collider], centre - radius * normal)
+        point = centre - (radius + real(0.5) * gap) * normal
+    if s.options.surface != 0:
+        at -= radius * (wp.transpose(r) * normal)
+        lever -= radius * normal
+    # gap = normal . (pos + turn at) - rest, less that of what is opposite; and the gap of the start of the substep
+    if other == NOBODY:
+        rest = wp.dot(normal, bodies.slot[worldid, body].pos + bodies.slot[worldid, body].turn * at) - gap
+    was = wp.dot(normal, bodies.body[worldid, body].before + lever) - rest
+    if other != NOBODY:
+        was -= wp.dot(normal, bodies.body[worldid, shape.owner[other]].before + counter)
+    else:
+        was += dt * wp.dot(normal, drift)
+    slack = real(0.0)
+    if s.options.accumulate != 0:
+        slack = wp.min(was + dt * wp.max(-RECOVERY * was, GENTLE), real(0.0))
+    touching.contact[worldid, index].friction = mu
+    touching.contact[worldid, index].drift = drift
+    touching.contact[worldid, index].shift = wp.vec3d()
+    touching.contact[worldid, index].last = wp.vec3d()
+    touching.contact[worldid, index].place = at
+    touching.contact[worldid, index].opposite = opposite
+    touching.contact[worldid, index].lever = lever
+    touching.contact[worldid, index].counter = counter
+    touching.contact[worldid, index].point = point
+    touching.contact[worldid, index].arm = point - dt * velocity - bodies.body[worldid, body].before
+    touching.contact[worldid, index].rest = rest
+    touching.contact[worldid, index].slack = slack
+    touching.contact[worldid, index].room_left = was - slack
+    touching.contact[worldid, index].mass = mass
+
+
+@wp.func
+def wake(s: Step, moment: Moment, worldid: int, lane: int) -> int:
+    """List the clusters that may touch something; how many there are."""
+    total = int(0)
+    base = int(0)
+    while base < s.shape.ncluster:
+        cluster = base + lane
+        near = int(0)
+        if cluster < s.shape.ncluster:
+            near = is_near(s, moment, worldid, cluster)
+        before = lane_count(near)
+        if near != 0:
+            s.awake[worldid, total + before[0]] = cluster
+        total += before[1]
+        base += s.nlane
+    sync()
+    return total
+
+
+@wp.func
+def find(s: Step, moment: Moment, worldid: int, lane: int):
+    """Write down the contacts of a world, in the order of particles whatever the number of lanes."""
+    shape = s.shape
+    bodies = s.bodies
+    touching = s.touching
+    for k in range(lane, shape.nbody * shape.nword, s.nlane):
+        body = k // shape.nword
+        s.near[worldid, body, k % shape.nword] = note_near(shape, bodies, worldid, body, k % shape.nword)
+    for k in range(lane, touching.particle_num.shape[1], s.nlane):
+        touching.particle_num[worldid, k] = 0
+    sync()
+    awake = wake(s, moment, worldid, lane)
+    total = int(0)
+    base = int(0)
+    while base < CLUSTER * awake:
+        k = base + lane
+        particle = int(NOBODY)
+        if k < CLUSTER * awake:
+            cluster = s.awake[worldid, k // CLUSTER]
+            if k % CLUSTER < shape.cluster_num[cluster]:
+                particle = shape.cluster_adr[cluster] + k % CLUSTER
+        count = int(0)
+        first = int(-1)
+        last = Met()
+        again = int(1)
+        while again != 0:
+            if particle != NOBODY and (first < 0 or count > 1):
+                count, last = meet(s, moment, worldid, particle, first)
+            again = int(0)
+            if first < 0:
+                before = lane_count(count)
+                first = total + before[0]
+                total += before[1]
+                if count > 1:  # now that it is known where they go
+                    again = 1
+                again = sync_any(again)
+        if count == 1:
+            note(touching, worldid, first, particle, last)
+        count = wp.min(count, touching.room - first)
+        if count > 0:
+            if particle < touching.particle_num.shape[1]:
+                touching.particle_adr[worldid, particle] = first
+                touching.particle_num[worldid, particle] = count
+            wp.atomic_min(bodies.adr, worldid, shape.owner[particle], first)
+            wp.atomic_add(bodies.num, worldid, shape.owner[particle], count)
+        base += s.nlane
+    if lane == 0:
+        touching.count[worldid] = total
+    sync()
+    for index in range(lane, wp.min(total, touching.room), s.nlane):
+        settle(s, moment, worldid, index)
+    sync()

@@ -5,7 +5,7 @@ Lanes are in teams. A team works on one body at a time; with several teams each 
 
 import warp as wp
 
-from stickslip.physics.pbd.layout import Singles, Sums
+from stickslip.physics.pbd.layout import Impulse, Singles, Sums
 
 wp.set_module_options({"enable_backward": False})
 
@@ -21,6 +21,18 @@ __syncthreads();
 """)
 def sync():
     """Wait for all lanes of the world; what they wrote can be read afterwards."""
+    ...
+
+
+@wp.func_native("""
+#if defined(__CUDA_ARCH__)
+return __syncthreads_or(x);
+#else
+return x;
+#endif
+""")
+def sync_any(x: int) -> int:
+    """The same; not 0 if x is not, in any of them."""
     ...
 
 
@@ -62,6 +74,12 @@ return x;
 @wp.func_native(_SUM.replace("REAL", "double").replace("COUNT", "15"))
 def team_sum(x: Sums, nteam: int) -> Sums:
     """Sum of x over the lanes of a team, the same in each, in a fixed order."""
+    ...
+
+
+@wp.func_native(_SUM.replace("REAL", "double").replace("COUNT", "6"))
+def team_impulse(x: Impulse, nteam: int) -> Impulse:
+    """The same of an impulse."""
     ...
 
 

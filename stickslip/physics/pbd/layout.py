@@ -20,6 +20,9 @@ NOBODY = wp.constant(-1)
 Sums = wp.types.vector(length=15, dtype=wp.float64)
 """Over the contacts of a body: mass times displacement (3), that times place (9), angular momentum (3)."""
 
+Impulse = wp.types.vector(length=6, dtype=wp.float64)
+"""Over the contacts of a body: mass times displacement (3), and its moment about the centre (3)."""
+
 
 Singles = wp.types.vector(length=12, dtype=float)
 """Sums over the particles of a body, in single precision."""
@@ -62,6 +65,13 @@ class Shape:
     radius: wp.array[real]
     owner: wp.array[int]  # body
     geom: wp.array[int]
+    # cluster: particles of a body that follow each other and are close together
+    ncluster: int
+    cluster_adr: wp.array[int]  # particles
+    cluster_num: wp.array[int]
+    cluster_body: wp.array[int]
+    cluster_middle: wp.array[wp.vec3d]  # in the frame of the body [m]
+    cluster_reach: wp.array[real]  # of its particles from there, with what they look for [m]
     # cell
     cell_adr: wp.array[int]
     cell_particle: wp.array[int]
@@ -74,55 +84,85 @@ class Shape:
 
 
 @wp.struct
-class Bodies:
-    """How bodies are and move; those with two slots are read from one and written to the other, (nworld, 2 nbody)."""
+class Body:
+    """How a body is in a substep."""
 
-    mass: wp.array2d[real]  # [kg]
-    spread: wp.array2d[wp.mat33d]  # of x x^T over the mass, about the centre, in the body's frame [kg m^2]
-    inertia: wp.array2d[wp.mat33d]  # likewise
-    inverse: wp.array2d[wp.mat33d]  # of that
-    centre: wp.array2d[wp.vec3d]  # of mass, in the frame of the body [m]
-    grain: wp.array2d[real]  # mass of a particle [kg]
-    force: wp.array2d[wp.vec3d]  # applied, and weight [N]
-    torque: wp.array2d[wp.vec3d]  # about the centre [N m]
-    before: wp.array2d[wp.vec3d]  # centre of mass at the start of the substep [m]
-    rotation: wp.array2d[wp.mat33d]  # the part of `turn` that is one
-    spin: wp.array2d[wp.vec3d]  # angular momentum about the centre [kg m^2/s]
-    gain: wp.array2d[real]  # how far contacts may go in an iteration, of what they would have to
+    mass: real  # [kg]
+    light: real  # 1 over that
+    grain: real  # mass of a particle [kg]
+    gain: real  # how far contacts may go in an iteration, of what they would have to
+    centre: wp.vec3d  # of mass, in the frame of the body [m]
+    before: wp.vec3d  # the same in the world, at the start of the substep [m]
+    spin: wp.vec3d  # angular momentum about the centre [kg m^2/s]
+    force: wp.vec3d  # applied, and weight [N]
+    torque: wp.vec3d  # about the centre [N m]
+    rotation: wp.mat33d  # at the start of the substep; in `fitted`, the part of `turn` that is one
+    inertia: wp.mat33d  # about the centre, in the body's frame [kg m^2]
+    inverse: wp.mat33d  # of that
+    spread: wp.mat33d  # of x x^T over the mass, likewise
+    # in `impulse`: the last two in the axes of the world, at the start of the substep
+    inverse_now: wp.mat33d
+    spread_now: wp.mat33d
+
+
+@wp.struct
+class Slot:
+    """What iterations change of a body; there are two of each, one to read from and one to write to."""
+
+    pos: wp.vec3d  # of the centre; in `impulse` that before iterations [m]
+    vel: wp.vec3d  # [m/s]
+    # a particle at rest in q is at pos + turn q
+    turn: wp.mat33d
+    rate: wp.mat33d  # in `fitted`: and moves with vel + rate q
+    change: wp.mat33d  # in `impulse`: what was at r from the centre is at r + change r
+
+
+@wp.struct
+class Bodies:
+    """How bodies are and move."""
+
+    body: wp.array2d[Body]  # (nworld, nbody)
+    slot: wp.array2d[Slot]  # (nworld, 2 nbody)
     adr: wp.array2d[int]  # contacts
     num: wp.array2d[int]
-    # two slots: a particle at rest in q is at pos + turn q and moves with vel + rate q
-    pos: wp.array2d[wp.vec3d]
-    turn: wp.array2d[wp.mat33d]
-    vel: wp.array2d[wp.vec3d]
-    rate: wp.array2d[wp.mat33d]
+
+
+@wp.struct
+class Contact:
+    """Of a particle, with a collider or with a particle of another body."""
+
+    particle: int
+    other: int  # particle, or NOBODY
+    collider: int
+    # what iterations look at
+    mass: real  # that a displacement is multiplied with [kg]
+    friction: real
+    room_left: real  # what may be closed of the gap of the start of the substep [m]
+    normal: wp.vec3d  # towards the particle
+    lever: wp.vec3d  # from the centre of mass to `place` at the start of the substep, in the world [m]
+    counter: wp.vec3d  # likewise to `opposite`
+    arm: wp.vec3d  # from where the centre of mass was to where the push acts [m]
+    shift: wp.vec3d  # displacement so far in this substep [m]
+    last: wp.vec3d  # the same after the last iteration, without what was extrapolated [m]; after a step its force [N]
+    drift: wp.vec3d  # velocity of the collider there [m/s]
+    # what tells the gap
+    gap: real  # when it was found, and after a step then [m]
+    rest: real  # what is to be taken off normal . (place - opposite) for the gap [m]
+    slack: real  # of the gap that may stay for now [m]; not positive
+    place: wp.vec3d  # where it is touched, in the frame of its body about the centre of mass [m]
+    opposite: wp.vec3d  # where the other is
+    point: wp.vec3d  # in the world [m]
 
 
 @wp.struct
 class Touching:
-    """Contacts of each world, sorted by particle, (nworld, room)."""
+    """Contacts of each world, sorted by particle."""
 
     room: int
     count: wp.array[int]  # (nworld,)
-    moving: wp.array2d[int]  # whether any contact still moved, in three iterations by turns   (nworld, 3)
+    contact: wp.array2d[Contact]  # (nworld, room)
     particle_adr: wp.array2d[int]  # contacts of each particle, where they are asked for  (nworld, nparticle), or none
     particle_num: wp.array2d[int]
-    particle: wp.array2d[int]
-    other: wp.array2d[int]  # particle, or NOBODY
-    collider: wp.array2d[int]
-    normal: wp.array2d[wp.vec3d]  # towards the particle
-    place: wp.array2d[wp.vec3d]  # where it is touched, in the frame of its body about the centre of mass [m]
-    opposite: wp.array2d[wp.vec3d]  # where the other is
-    point: wp.array2d[wp.vec3d]  # in the world [m]
-    arm: wp.array2d[wp.vec3d]  # from where the centre of mass was to where the push acts [m]
-    rest: wp.array2d[real]  # what is to be taken off normal . (place - opposite) for the gap [m]
-    slack: wp.array2d[real]  # of the gap that may stay for now [m]; not positive
-    gap: wp.array2d[real]  # when it was found [m]
-    mass: wp.array2d[real]  # that a displacement is multiplied with [kg]
-    friction: wp.array2d[real]
-    drift: wp.array2d[wp.vec3d]  # velocity of the collider there [m/s]
-    shift: wp.array2d[wp.vec3d]  # displacement so far in this substep [m]
-    last: wp.array2d[wp.vec3d]  # the same after the last iteration, without what was extrapolated [m]
 
 
 @wp.struct
@@ -211,6 +251,7 @@ class Step:
     touching: Touching
     particles: Particles
     near: wp.array3d[int]  # bits of bodies that may touch each other           (nworld, nbody, nword)
+    awake: wp.array2d[int]  # clusters that may touch something, in order        (nworld, ncluster)
     nlane: int  # of a world
     nteam: int
     overflow: wp.array[int]  # MuJoCo Warp's bits of each world
@@ -223,3 +264,22 @@ class Moment:
     dt: real
     timestep: real
     over: real
+
+
+@wp.struct
+class Iteration:
+    """One of a substep."""
+
+    read: int  # slot
+    beta: real  # how much of its last step a contact takes on
+    still: real  # step of a contact that counts as none [m]
+    dt: real  # of the substep [s]
+    per_dt: real  # 1 over that
+
+
+@wp.struct
+class Response:
+    """Of a contact to an iteration."""
+
+    push: wp.vec3d  # displacement [m]
+    moved: int  # whether it counts as any

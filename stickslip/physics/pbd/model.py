@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 
 from stickslip.errors import InputError
 from stickslip.physics.pbd import colliders as solid
+from stickslip.physics.pbd import layout
+from stickslip.physics.pbd.clusters import clustered, spheres_around
 from stickslip.physics.pbd.lanes import lanes_of
 from stickslip.physics.pbd.layout import Bodies, Exact, Hand, Particles, Shape, Surface, Touching, real
 from stickslip.physics.pbd.packing import pack
 
 Array = NDArray[np.float64]
 
+MARGIN = 0.25
+"""How far ahead contacts are noticed, in radii."""
 _OWN_CELLS = 64.0
 """Most cells of a body's grid for each of its particles."""
 
@@ -32,6 +36,7 @@ class Body:
         centre: of particles, in its frame [m]                     (n, 3)
         radius: [m]                                                (n,)
         geom: MuJoCo's geom that each stands for                   (n,)
+        clusters: how many of them follow each other that are close together   (k,)
     """
 
     root: int
@@ -39,6 +44,7 @@ class Body:
     centre: Array
     radius: Array
     geom: NDArray[np.int32]
+    clusters: NDArray[np.int64]
 
 
 @dataclasses.dataclass
@@ -68,6 +74,7 @@ class Room:
         hand: where bodies that are moved by hand were
         particles: one by one, where the method asks for it; else empty
         near: bits of bodies that may touch each other            (nworld, nbody, nword)
+        awake: clusters that may touch something                  (nworld, ncluster)
         nlane, nteam: lanes of a world, and teams of them
     """
 
@@ -77,6 +84,7 @@ class Room:
     hand: Hand
     particles: Particles
     near: wp.array
+    awake: wp.array
     nlane: int
     nteam: int
 
@@ -183,7 +191,11 @@ def make_bodies(mjm: mujoco.MjModel, resolution: int, mesh_resolution: int, *, s
             radius.append(spheres.radius)
             geom.append(np.full(len(spheres.radius), g, dtype=np.int32))
         members = tuple((body, *pose) for body, pose in poses.items())
-        found.append(Body(root, members, np.concatenate(centre), np.concatenate(radius), np.concatenate(geom)))
+        place = np.concatenate(centre)
+        order, clusters = clustered(place)
+        found.append(
+            Body(root, members, place[order], np.concatenate(radius)[order], np.concatenate(geom)[order], clusters)
+        )
     return tuple(found)
 
 
@@ -243,7 +255,7 @@ def _make_shape(mjm: mujoco.MjModel, bodies: Sequence[Body], geoms: Sequence[int
     middle = [0.5 * (place.min(axis=0) + place.max(axis=0)) for place in places]
     shape.body_middle = vectors(middle)
     reach = [
-        1.25 * float(body.radius.max(initial=0.0)) + float(np.linalg.norm(place - mid, axis=1).max())
+        (1.0 + MARGIN) * float(body.radius.max(initial=0.0)) + float(np.linalg.norm(place - mid, axis=1).max())
         for body, place, mid in zip(bodies, places, middle, strict=True)
     ]
     shape.body_reach = reals(reach)
@@ -267,6 +279,14 @@ def _make_shape(mjm: mujoco.MjModel, bodies: Sequence[Body], geoms: Sequence[int
     shape.radius = reals(np.concatenate([np.zeros(0), *(body.radius for body in bodies)]))
     shape.owner = ints(np.repeat(np.arange(len(bodies)), counts))
     shape.geom = ints(np.concatenate([np.zeros(0, dtype=int), *(body.geom for body in bodies)]))
+
+    sizes = np.concatenate([np.zeros(0, dtype=int), *(body.clusters for body in bodies)])
+    shape.ncluster, shape.cluster_num = len(sizes), ints(sizes)
+    shape.cluster_adr = ints(np.cumsum(sizes) - sizes)
+    shape.cluster_body = ints(np.repeat(np.arange(len(bodies)), [len(body.clusters) for body in bodies]))
+    around = [spheres_around(body.centre, (1.0 + MARGIN) * body.radius, body.clusters) for body in bodies]
+    shape.cluster_middle = vectors(np.concatenate([np.zeros((0, 3)), *(middle for middle, _ in around)]))
+    shape.cluster_reach = reals(np.concatenate([np.zeros(0), *(reach for _, reach in around)]))
 
     mjd = mujoco.MjData(mjm)
     mujoco.mj_kinematics(mjm, mjd)
@@ -293,7 +313,7 @@ def _grid(body: Body, largest: float) -> tuple[float, Array, Array, NDArray[np.i
     """
     if not len(body.radius):
         return 1.0, np.zeros(3), np.zeros(3, dtype=int), np.zeros(1, dtype=int), np.zeros(0, dtype=int)
-    side = 1.25 * (float(body.radius.max()) + largest)
+    side = (1.0 + MARGIN) * (float(body.radius.max()) + largest)
     low, high = body.centre.min(axis=0), body.centre.max(axis=0)
     while np.prod(np.floor((high - low) / side) + 1) > max(_OWN_CELLS * len(body.radius), 64):
         side *= 1.5
@@ -317,15 +337,14 @@ def make_room(
     exact, state, touching = Exact(), Bodies(), Touching()
     exact.qpos = wp.full((nworld, mjm.nq), np.nan, dtype=real)
     exact.qvel = wp.full((nworld, mjm.nv), np.nan, dtype=real)
-    for name, var in Bodies.vars.items():
-        slots = 2 if name in ("pos", "turn", "vel", "rate") else 1
-        setattr(state, name, wp.zeros((nworld, slots * nbody), dtype=var.type.dtype))
+    state.body, state.slot = (
+        wp.zeros((nworld, nbody), dtype=layout.Body),
+        wp.zeros((nworld, 2 * nbody), dtype=layout.Slot),
+    )
+    state.adr, state.num = (wp.zeros((nworld, nbody), dtype=int) for _ in range(2))
     room = 2 * max(nconmax or 0, nparticle, 32)
     touching.room, touching.count = room, wp.zeros(nworld, dtype=int)
-    touching.moving = wp.zeros((nworld, 3), dtype=int)
-    for name, var in Touching.vars.items():
-        if name not in ("room", "count", "moving", "particle_adr", "particle_num"):
-            setattr(touching, name, wp.zeros((nworld, room), dtype=var.type.dtype))
+    touching.contact = wp.zeros((nworld, room), dtype=layout.Contact)
     single = nparticle if one_by_one else 0
     touching.particle_adr, touching.particle_num = (wp.zeros((nworld, single), dtype=int) for _ in range(2))
     particles = Particles()
@@ -336,7 +355,8 @@ def make_room(
     hand.quat_before = wp.full((nworld, mjm.nmocap), wp.quat(np.nan, np.nan, np.nan, np.nan), dtype=wp.quat)
     nlane, nteam = lanes_of(nbody, nparticle, nworld, wp.get_device().is_cuda)
     near = wp.zeros((nworld, max(nbody, 1), max(-(-nbody // 32), 1)), dtype=int)
-    return Room(exact, state, touching, hand, particles, near, nlane, nteam)
+    awake = wp.zeros((nworld, sum(len(body.clusters) for body in bodies)), dtype=int)
+    return Room(exact, state, touching, hand, particles, near, awake, nlane, nteam)
 
 
 def own_data(d: mjw.Data, room: Room) -> Data:

@@ -1,11 +1,12 @@
 """The method as it stands in the literature: every particle by itself, in single precision and world coordinates.
 
-It is here to be compared with: what is lost by it, and what each of PBD-R's changes gives back, is rounding. `solve`
+It is here to be compared with: what is lost by it, and what each of PBD-R's changes gives back, is rounding. `fitted`
 has the same iterations without that.
 """
 
 import warp as wp
 
+from stickslip.physics.pbd.find import find
 from stickslip.physics.pbd.lanes import sync, sync_team, team_sum_single
 from stickslip.physics.pbd.layout import (
     NOBODY,
@@ -21,7 +22,7 @@ from stickslip.physics.pbd.layout import (
     real,
 )
 from stickslip.physics.pbd.rigid import rotation_of, skew
-from stickslip.physics.pbd.step import begin_step, end_step, find, lanes_at, start, substeps_of, weigh
+from stickslip.physics.pbd.step import begin_step, end_step, lanes_at, start, substeps_of, weigh
 
 wp.set_module_options({"enable_backward": False})
 
@@ -49,7 +50,7 @@ def nearest_rotation(fit: wp.mat33, guess: wp.mat33d) -> wp.mat33:
 @wp.func
 def rest_of(shape: Shape, bodies: Bodies, worldid: int, body: int, particle: int) -> wp.vec3:
     """Where a particle is at rest, from the centre of mass [m]."""
-    return single(shape.place[particle] - bodies.centre[worldid, body])
+    return single(shape.place[particle] - bodies.body[worldid, body].centre)
 
 
 @wp.func
@@ -97,13 +98,13 @@ def moments_of(
 @wp.func
 def scatter(shape: Shape, bodies: Bodies, particles: Particles, worldid: int, body: int, lane: int, nlane: int):
     """Put every particle of a body where the body is."""
-    r = bodies.rotation[worldid, body]
-    omega = r * (bodies.inverse[worldid, body] * (wp.transpose(r) * bodies.spin[worldid, body]))
+    r = bodies.body[worldid, body].rotation
+    omega = r * (bodies.body[worldid, body].inverse * (wp.transpose(r) * bodies.body[worldid, body].spin))
     for k in range(lane, shape.body_num[body], nlane):
         p = shape.body_adr[body] + k
-        arm = r * (shape.place[p] - bodies.centre[worldid, body])
-        particles.x[worldid, p] = single(bodies.pos[worldid, body] + arm)
-        particles.v[worldid, p] = single(bodies.vel[worldid, body] + wp.cross(omega, arm))
+        arm = r * (shape.place[p] - bodies.body[worldid, body].centre)
+        particles.x[worldid, p] = single(bodies.slot[worldid, body].pos + arm)
+        particles.v[worldid, p] = single(bodies.slot[worldid, body].vel + wp.cross(omega, arm))
 
 
 @wp.func
@@ -112,7 +113,7 @@ def gather(
 ):
     """What the particles of a body are as a whole: centre, rotation, velocity and angular momentum."""
     count = float(shape.body_num[body])
-    mass = float(bodies.mass[worldid, body])
+    mass = float(bodies.body[worldid, body].mass)
     sums = Singles()
     for k in range(lane, shape.body_num[body], nlane):
         p = shape.body_adr[body] + k
@@ -130,11 +131,11 @@ def gather(
         for i in range(3):
             for j in range(3):
                 fit[i, j] = real(sums[3 * i + j] / count * mass)
-        bodies.rotation[worldid, body] = rotation_of(fit, bodies.rotation[worldid, body])
-        bodies.pos[worldid, body] = wp.vec3d(real(centre[0]), real(centre[1]), real(centre[2]))
-        bodies.vel[worldid, body] = wp.vec3d(real(velocity[0]), real(velocity[1]), real(velocity[2]))
+        bodies.body[worldid, body].rotation = rotation_of(fit, bodies.body[worldid, body].rotation)
+        bodies.slot[worldid, body].pos = wp.vec3d(real(centre[0]), real(centre[1]), real(centre[2]))
+        bodies.slot[worldid, body].vel = wp.vec3d(real(velocity[0]), real(velocity[1]), real(velocity[2]))
         share = real(mass / count)
-        bodies.spin[worldid, body] = wp.vec3d(
+        bodies.body[worldid, body].spin = wp.vec3d(
             share * real(sums[9]), share * real(sums[10]), share * real(sums[11])
         )  # fmt: skip
 
@@ -152,11 +153,11 @@ def integrate(
     nteam: int,
 ):
     """Semi-implicit Euler for every particle; the body as a whole goes along, for contacts to be found."""
-    r = bodies.rotation[worldid, body]
-    inverse = r * bodies.inverse[worldid, body] * wp.transpose(r)
-    centre = single(bodies.pos[worldid, body])
-    push = single(bodies.force[worldid, body] / bodies.mass[worldid, body])
-    twist = single(inverse * bodies.torque[worldid, body])
+    r = bodies.body[worldid, body].rotation
+    inverse = r * bodies.body[worldid, body].inverse * wp.transpose(r)
+    centre = single(bodies.slot[worldid, body].pos)
+    push = single(bodies.body[worldid, body].force / bodies.body[worldid, body].mass)
+    twist = single(inverse * bodies.body[worldid, body].torque)
     step = float(dt)
     for k in range(lane, shape.body_num[body], nlane):
         p = shape.body_adr[body] + k
@@ -167,12 +168,12 @@ def integrate(
         particles.x[worldid, p] = x + step * v
     sync_team(nteam)
     if lane == 0:
-        omega = inverse * (bodies.spin[worldid, body] + dt * bodies.torque[worldid, body])
-        vel = bodies.vel[worldid, body] + dt * bodies.force[worldid, body] / bodies.mass[worldid, body]
-        bodies.before[worldid, body] = bodies.pos[worldid, body]
-        bodies.pos[worldid, body] = bodies.pos[worldid, body] + dt * vel
-        bodies.vel[worldid, body] = vel
-        bodies.turn[worldid, body] = r + dt * (skew(omega) * r)
+        omega = inverse * (bodies.body[worldid, body].spin + dt * bodies.body[worldid, body].torque)
+        vel = bodies.slot[worldid, body].vel + dt * bodies.body[worldid, body].force / bodies.body[worldid, body].mass
+        bodies.body[worldid, body].before = bodies.slot[worldid, body].pos
+        bodies.slot[worldid, body].pos = bodies.slot[worldid, body].pos + dt * vel
+        bodies.slot[worldid, body].vel = vel
+        bodies.slot[worldid, body].turn = r + dt * (skew(omega) * r)
         bodies.adr[worldid, body] = 0x7FFFFFFF
         bodies.num[worldid, body] = 0
 
@@ -189,18 +190,18 @@ def push_contact(
     dt: real,
 ):
     """Note how far a contact displaces its particle in this iteration [m]."""
-    p = touching.particle[worldid, c]
-    other = touching.other[worldid, c]
-    normal = single(touching.normal[worldid, c])
+    p = touching.contact[worldid, c].particle
+    other = touching.contact[worldid, c].other
+    normal = single(touching.contact[worldid, c].normal)
     x = particles.x[worldid, p]
     v = particles.v[worldid, p]
     share = float(1.0)
     if other == NOBODY:
-        v -= single(touching.drift[worldid, c])
-        gap = wp.dot(normal, x) - float(touching.rest[worldid, c])
+        v -= single(touching.contact[worldid, c].drift)
+        gap = wp.dot(normal, x) - float(touching.contact[worldid, c].rest)
     else:
-        gap = wp.dot(normal, x - particles.x[worldid, other]) - float(touching.rest[worldid, c])
-        share = float(touching.mass[worldid, c] / bodies.grain[worldid, shape.owner[p]])
+        gap = wp.dot(normal, x - particles.x[worldid, other]) - float(touching.contact[worldid, c].rest)
+        share = float(touching.contact[worldid, c].mass / bodies.body[worldid, shape.owner[p]].grain)
         if options.relative != 0:
             v -= particles.v[worldid, other]
     push = wp.vec3()
@@ -209,10 +210,10 @@ def push_contact(
         speed = wp.length(sliding)
         push = -gap * normal
         if speed > 0.0:
-            mu = float(touching.friction[worldid, c])
+            mu = float(touching.contact[worldid, c].friction)
             push -= wp.min(-mu * gap, speed * float(dt)) / speed * sliding
         push = share * float(options.relaxation) * push
-    touching.last[worldid, c] = wp.vec3d(real(push[0]), real(push[1]), real(push[2]))
+    touching.contact[worldid, c].last = wp.vec3d(real(push[0]), real(push[1]), real(push[2]))
 
 
 @wp.func
@@ -238,8 +239,8 @@ def move(
         push = wp.vec3()
         first = touching.particle_adr[worldid, p]
         for c in range(first, first + touching.particle_num[worldid, p]):
-            push += single(touching.last[worldid, c])
-            touching.shift[worldid, c] = touching.shift[worldid, c] + touching.last[worldid, c]
+            push += single(touching.contact[worldid, c].last)
+            touching.contact[worldid, c].shift = touching.contact[worldid, c].shift + touching.contact[worldid, c].last
         x = particles.x[worldid, p] + push
         v = particles.v[worldid, p]
         if options.velocity != 0:
@@ -266,7 +267,7 @@ def move(
     rotation = u * wp.diag(wp.vec3(1.0, 1.0, flip)) * wp.transpose(w)
     thick = float(shape.body_thick[body])
     if thick > 0.0:  # a chain: singular values do not tell how it is turned about itself
-        rotation = nearest_rotation(fit, bodies.rotation[worldid, body])
+        rotation = nearest_rotation(fit, bodies.body[worldid, body].rotation)
 
     sums = Singles()
     for k in range(lane, shape.body_num[body], nlane):

@@ -17,15 +17,13 @@ from stickslip.physics.pbd import model
 from stickslip.physics.pbd.layout import Exact, Hand, Options, Step, Touching, World
 from stickslip.physics.pbd.model import room_of
 from stickslip.physics.pbd.particles import advance_particles
-from stickslip.physics.pbd.step import advance, look
+from stickslip.physics.pbd.step import advance, advance_fitted, look
 from stickslip.physics.settings import check_count, check_number
 from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
 from stickslip.state import State
 
 wp.set_module_options({"enable_backward": False})
 
-MARGIN = 0.25
-"""How far ahead contacts are noticed, in radii."""
 OVERLAP = 0.5
 """Deepest overlap at the start that is let pass, in radii."""
 RELAXATION = 0.9
@@ -72,9 +70,9 @@ def _count(
     worldid = wp.tid()
     found = int(0)
     for k in range(wp.min(touching.count[worldid], touching.room)):
-        once = touching.other[worldid, k] < touching.particle[worldid, k]
-        pushes = wp.length_sq(touching.last[worldid, k]) > wp.float64(0.0)
-        if once and (pushes or touching.gap[worldid, k] <= wp.float64(0.0)):
+        once = touching.contact[worldid, k].other < touching.contact[worldid, k].particle
+        pushes = wp.length_sq(touching.contact[worldid, k].last) > wp.float64(0.0)
+        if once and (pushes or touching.contact[worldid, k].gap <= wp.float64(0.0)):
             found += 1
     if found > 0:
         wp.atomic_add(nacon_out, 0, found)
@@ -139,12 +137,13 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
         wp.launch(look, dim=room.nlane, inputs=[self._step(m, d)], block_dim=room.nlane)
         t = room.touching
         count = min(int(t.count.numpy()[0]), t.room)
-        gap, particle = t.gap.numpy()[0, :count], t.particle.numpy()[0, :count]
+        contacts = t.contact[0, :count].numpy()
+        gap, particle = contacts["gap"], contacts["particle"]
         radius = m.shape.radius.numpy()[particle] if count else np.zeros(0)
         if not (gap < -OVERLAP * radius).any():
             return
         worst = int(np.argmin(gap + OVERLAP * radius))
-        other, collider = int(t.other.numpy()[0, worst]), int(t.collider.numpy()[0, worst])
+        other, collider = int(contacts["other"][worst]), int(contacts["collider"][worst])
         geoms = m.shape.geom.numpy()
         pair = (
             int(geoms[particle[worst]]),
@@ -168,13 +167,13 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
         m.surface.friction = m.geom_friction
         step.shape, step.colliders, step.surface = m.shape, m.colliders, m.surface
         world.hand, step.options, step.world, step.overflow = room.hand, self.options(), world, d.overflow
-        for name in ("exact", "bodies", "touching", "particles", "near", "nlane", "nteam"):
+        for name in ("exact", "bodies", "touching", "particles", "near", "awake", "nlane", "nteam"):
             setattr(step, name, getattr(room, name))
         return step
 
     def advance(self, m: model.Model, d: Data) -> None:
         room = room_of(d)
-        kernel = advance_particles if self.one_by_one else advance
+        kernel = advance_particles if self.one_by_one else advance if self.options().surface else advance_fitted
         wp.launch(kernel, dim=d.nworld * room.nlane, inputs=[self._step(m, d)], block_dim=room.nlane)
         wp.launch(_clear, dim=1, outputs=[d.nacon])
         wp.launch(_count, dim=d.nworld, inputs=[room.touching], outputs=[d.nacon])
@@ -211,21 +210,18 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
         count = np.minimum(t.count.numpy(), t.room)
         world = np.repeat(np.arange(d.nworld), count)
         index = np.arange(len(world)) - np.repeat(np.cumsum(count) - count, count)
-
-        def field(name: str) -> NDArray:
-            return getattr(t, name).numpy()[world, index]
-
-        force, gap = field("last"), field("gap")
-        chosen = (field("other") < field("particle")) & (force.any(axis=1) | (gap <= 0.0))
-        world, index, force, gap = world[chosen], index[chosen], force[chosen], gap[chosen]
-        particle, other, collider = (field(name) for name in ("particle", "other", "collider"))
+        found = t.contact[:, : int(count.max(initial=0))].numpy()[world, index]
+        chosen = (found["other"] < found["particle"]) & (found["last"].any(axis=1) | (found["gap"] <= 0.0))
+        world, found = world[chosen], found[chosen]
+        particle, other, collider = (found[name] for name in ("particle", "other", "collider"))
         geom = np.append(m.shape.geom.numpy(), -1)
         still = np.append(m.shape.collider_geom.numpy(), -1)
         theirs = np.where(other >= 0, geom[other], still[collider])
-        frame = _frames(field("normal"))
+        frame = _frames(found["normal"])
         wrench = np.zeros((len(world), 6))
-        wrench[:, :3] = np.einsum("nij,nj->ni", frame, force)
-        return Contacts(world, np.stack([theirs, geom[particle]], axis=1), gap, field("point"), frame, wrench)
+        wrench[:, :3] = np.einsum("nij,nj->ni", frame, found["last"])
+        geoms = np.stack([theirs, geom[particle]], axis=1)
+        return Contacts(world, geoms, found["gap"], found["point"], frame, wrench)
 
     def health(self, m: model.Model, d: Data) -> Health:
         health = super().health(m, d)
@@ -280,7 +276,7 @@ class Pbd(ParticlePhysics):
     def options(self) -> Options:
         options = Options()
         options.substeps, options.iterations = self.substeps or 0, self.iterations
-        options.relaxation, options.margin, options.packed = self.relaxation, MARGIN, 1
+        options.relaxation, options.margin, options.packed = self.relaxation, model.MARGIN, 1
         return options
 
 
@@ -372,7 +368,7 @@ class PbdR(ParticlePhysics):
         options = Options()
         options.substeps, options.iterations = self.substeps or 0, self.iterations
         options.tolerance = self.tolerance if self.clamp == "substep" else 0.0
-        options.relaxation, options.margin = self.relaxation or 0.0, MARGIN
+        options.relaxation, options.margin = self.relaxation or 0.0, model.MARGIN
         options.packed, options.surface = int(self.inertia == "packed"), int(self.contact == "surface")
         options.relative, options.accumulate = int(self.slip == "relative"), int(self.clamp == "substep")
         options.velocity, options.linear, options.angular = self.velocity, self.linear, self.angular

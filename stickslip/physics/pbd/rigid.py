@@ -58,7 +58,7 @@ def turned_by(w: wp.vec3d) -> wp.mat33d:
     return diagonal(real(1.0)) + a * k + b * (k * k)
 
 
-@wp.func
+@wp.func(inline=False)
 def rotation_of(a: wp.mat33d, guess: wp.mat33d) -> wp.mat33d:
     """The rotation R for which tr(R^T a) is largest: the polar part of a, without reflection.
 
@@ -118,6 +118,12 @@ def turned_towards(a: wp.mat33d, guess: wp.mat33d, inverse: wp.mat33d) -> wp.mat
     if not left < real(1.0e-22):
         r = rotation_of(a, guess)
     return r
+
+
+@wp.func
+def straightened(r: wp.mat33d) -> wp.mat33d:
+    """The rotation that a matrix is to rounding."""
+    return r * (diagonal(real(1.5)) - real(0.5) * (wp.transpose(r) * r))
 
 
 @wp.func

@@ -1,15 +1,20 @@
 """A step of every world: all its substeps, contacts and iterations in one kernel."""
 
+from types import ModuleType
+
 import mujoco_warp as mjw
 import warp as wp
 
-from stickslip.physics.pbd.find import meet, note_near
-from stickslip.physics.pbd.lanes import lane_count, sync
+from stickslip.physics.pbd import fitted, impulse
+from stickslip.physics.pbd.contact import answer_of
+from stickslip.physics.pbd.find import find
+from stickslip.physics.pbd.lanes import sync, sync_any
 from stickslip.physics.pbd.layout import (
     NOBODY,
     Bodies,
     Exact,
     Hand,
+    Iteration,
     Moment,
     Options,
     Shape,
@@ -19,7 +24,6 @@ from stickslip.physics.pbd.layout import (
     real,
 )
 from stickslip.physics.pbd.rigid import diagonal, matrix_of, quaternion_of, trace_of, vec4d
-from stickslip.physics.pbd.solve import answer_of, finish, iterate, predict
 
 wp.set_module_options({"enable_backward": False})
 
@@ -84,15 +88,16 @@ def weigh(shape: Shape, world: World, bodies: Bodies, options: Options, worldid:
         second = mass * shape.body_square[body]
     centre = first / mass
     second -= mass * wp.outer(centre, centre)
-    bodies.mass[worldid, body] = mass
-    bodies.centre[worldid, body] = centre
-    bodies.spread[worldid, body] = second
+    bodies.body[worldid, body].mass = mass
+    bodies.body[worldid, body].light = real(1.0) / mass
+    bodies.body[worldid, body].centre = centre
+    bodies.body[worldid, body].spread = second
     inertia = diagonal(trace_of(second)) - second
     if options.packed != 0:
         inertia += diagonal(mass * shape.body_thick[body])
-    bodies.inertia[worldid, body] = inertia
-    bodies.inverse[worldid, body] = wp.inverse(inertia)
-    bodies.grain[worldid, body] = mass / real(wp.max(num, 1))
+    bodies.body[worldid, body].inertia = inertia
+    bodies.body[worldid, body].inverse = wp.inverse(inertia)
+    bodies.body[worldid, body].grain = mass / real(wp.max(num, 1))
 
 
 @wp.func
@@ -108,15 +113,15 @@ def start(shape: Shape, world: World, exact: Exact, bodies: Bodies, worldid: int
     r = matrix_of(
         exact.qpos[worldid, a + 3], exact.qpos[worldid, a + 4], exact.qpos[worldid, a + 5], exact.qpos[worldid, a + 6]
     )
-    arm = r * bodies.centre[worldid, body]
+    arm = r * bodies.body[worldid, body].centre
     omega = r * wp.vec3d(exact.qvel[worldid, b + 3], exact.qvel[worldid, b + 4], exact.qvel[worldid, b + 5])
     velocity = wp.vec3d(exact.qvel[worldid, b], exact.qvel[worldid, b + 1], exact.qvel[worldid, b + 2])
-    bodies.rotation[worldid, body] = r
-    bodies.pos[worldid, body] = origin + arm
-    bodies.vel[worldid, body] = velocity + wp.cross(omega, arm)
-    bodies.spin[worldid, body] = r * (bodies.inertia[worldid, body] * (wp.transpose(r) * omega))
+    bodies.body[worldid, body].rotation = r
+    bodies.slot[worldid, body].pos = origin + arm
+    bodies.slot[worldid, body].vel = velocity + wp.cross(omega, arm)
+    bodies.body[worldid, body].spin = r * (bodies.body[worldid, body].inertia * (wp.transpose(r) * omega))
 
-    weight = bodies.mass[worldid, body] * doubled(world.gravity[worldid % world.gravity.shape[0]])
+    weight = bodies.body[worldid, body].mass * doubled(world.gravity[worldid % world.gravity.shape[0]])
     at_origin = wp.vec3d(
         real(world.qfrc_applied[worldid, b]),
         real(world.qfrc_applied[worldid, b + 1]),
@@ -138,8 +143,8 @@ def start(shape: Shape, world: World, exact: Exact, bodies: Bodies, worldid: int
         at = r * (shape.member_pos[adr + k] + shape.member_mat[adr + k] * ipos)
         force += push
         torque += doubled(wp.spatial_bottom(wrench)) + wp.cross(at - arm, push)
-    bodies.force[worldid, body] = force
-    bodies.torque[worldid, body] = torque
+    bodies.body[worldid, body].force = force
+    bodies.body[worldid, body].torque = torque
 
 
 @wp.func
@@ -147,12 +152,12 @@ def show(shape: Shape, world: World, exact: Exact, bodies: Bodies, worldid: int,
     """Tell qpos and qvel of a body."""
     a = shape.body_qposadr[body]
     b = shape.body_dofadr[body]
-    r = bodies.rotation[worldid, body]
-    arm = r * bodies.centre[worldid, body]
-    own = bodies.inverse[worldid, body] * (wp.transpose(r) * bodies.spin[worldid, body])
+    r = bodies.body[worldid, body].rotation
+    arm = r * bodies.body[worldid, body].centre
+    own = bodies.body[worldid, body].inverse * (wp.transpose(r) * bodies.body[worldid, body].spin)
     omega = r * own
-    origin = bodies.pos[worldid, body] - arm
-    velocity = bodies.vel[worldid, body] - wp.cross(omega, arm)
+    origin = bodies.slot[worldid, body].pos - arm
+    velocity = bodies.slot[worldid, body].vel - wp.cross(omega, arm)
     near = vec4d(
         exact.qpos[worldid, a + 3], exact.qpos[worldid, a + 4], exact.qpos[worldid, a + 5], exact.qpos[worldid, a + 6]
     )
@@ -175,42 +180,6 @@ def let_go(hand: Hand, worldid: int):
     for k in range(hand.pos.shape[1]):
         hand.pos_before[worldid, k] = hand.pos[worldid, k]
         hand.quat_before[worldid, k] = hand.quat[worldid, k]
-
-
-@wp.func
-def find(s: Step, moment: Moment, worldid: int, lane: int):
-    """Write down the contacts of a world, in the order of particles whatever the number of lanes."""
-    shape = s.shape
-    bodies = s.bodies
-    touching = s.touching
-    nlane = s.nlane
-    for k in range(lane, shape.nbody * shape.nword, nlane):
-        body = k // shape.nword
-        s.near[worldid, body, k % shape.nword] = note_near(shape, bodies, worldid, body, k % shape.nword)
-    sync()
-    total = int(0)
-    base = int(0)
-    while base < shape.nparticle:
-        particle = base + lane
-        count = int(0)
-        if particle < shape.nparticle:
-            count = meet(s, moment, worldid, particle, -1)
-        place = lane_count(count)
-        first = total + place[0]
-        count = wp.min(count, touching.room - first)
-        if particle < touching.particle_adr.shape[1]:
-            touching.particle_adr[worldid, particle] = first
-            touching.particle_num[worldid, particle] = count
-        if count > 0:
-            meet(s, moment, worldid, particle, first)
-            body = shape.owner[particle]
-            wp.atomic_min(bodies.adr, worldid, body, first)
-            wp.atomic_add(bodies.num, worldid, body, count)
-        total += place[1]
-        base += nlane
-    if lane == 0:
-        touching.count[worldid] = total
-    sync()
 
 
 @wp.struct
@@ -245,17 +214,19 @@ def begin_step(s: Step, worldid: int) -> Moment:
 @wp.func
 def weigh_contact(shape: Shape, bodies: Bodies, touching: Touching, worldid: int, c: int, dt: real):
     """The gap of a contact at the end of the step, and its force in the place of its displacement [N]."""
-    body = shape.owner[touching.particle[worldid, c]]
-    normal = touching.normal[worldid, c]
-    r = bodies.rotation[worldid, body] * touching.place[worldid, c]
-    gap = wp.dot(normal, bodies.pos[worldid, body] + r) - touching.rest[worldid, c]
-    other = touching.other[worldid, c]
+    body = shape.owner[touching.contact[worldid, c].particle]
+    normal = touching.contact[worldid, c].normal
+    r = bodies.body[worldid, body].rotation * touching.contact[worldid, c].place
+    gap = wp.dot(normal, bodies.slot[worldid, body].pos + r) - touching.contact[worldid, c].rest
+    other = touching.contact[worldid, c].other
     if other != NOBODY:
         theirs = shape.owner[other]
-        r = bodies.rotation[worldid, theirs] * touching.opposite[worldid, c]
-        gap -= wp.dot(normal, bodies.pos[worldid, theirs] + r)
-    touching.gap[worldid, c] = gap
-    touching.last[worldid, c] = touching.mass[worldid, c] * touching.shift[worldid, c] / (dt * dt)
+        r = bodies.body[worldid, theirs].rotation * touching.contact[worldid, c].opposite
+        gap -= wp.dot(normal, bodies.slot[worldid, theirs].pos + r)
+    touching.contact[worldid, c].gap = gap
+    touching.contact[worldid, c].last = (
+        touching.contact[worldid, c].mass * touching.contact[worldid, c].shift / (dt * dt)
+    )
 
 
 @wp.func
@@ -288,8 +259,8 @@ def look(s: Step):
         for body in range(shape.nbody):
             weigh(shape, world, bodies, options, worldid, body)
             start(shape, world, exact, bodies, worldid, body)
-            bodies.before[worldid, body] = bodies.pos[worldid, body]
-            bodies.turn[worldid, body] = bodies.rotation[worldid, body]
+            bodies.body[worldid, body].before = bodies.slot[worldid, body].pos
+            bodies.slot[worldid, body].turn = bodies.body[worldid, body].rotation
             bodies.adr[worldid, body] = 0x7FFFFFFF
             bodies.num[worldid, body] = 0
     sync()
@@ -298,78 +269,101 @@ def look(s: Step):
     find(s, moment, worldid, lane)
 
 
-@wp.kernel
-def advance(s: Step):
-    """Advance every world by its timestep."""
-    shape = s.shape
-    options = s.options
-    world = s.world
-    exact = s.exact
-    bodies = s.bodies
-    touching = s.touching
-    tid = wp.tid()
-    worldid = tid // s.nlane
-    lanes = lanes_at(s, tid - s.nlane * worldid)
-    moment = begin_step(s, worldid)
-    substeps = substeps_of(options, moment.timestep)
-    dt = moment.dt
-    nteam = s.nteam
-    lane = lanes.lane
-    team = lanes.team
-    mate = lanes.mate
-    size = lanes.size
-    still = options.tolerance * EARTH * dt * dt
+@wp.func
+def set_gains(s: Step, lanes: Lanes, worldid: int):
+    """How far the contacts of each body may go in an iteration, of what they would have to."""
+    for body in range(lanes.team, s.shape.nbody, s.nteam):
+        gain = s.options.relaxation
+        if gain == real(0.0):
+            answer = answer_of(s.bodies, s.touching, worldid, body, lanes.mate, lanes.size, s.nteam)
+            gain = real(1.0)
+            if answer > real(0.0):
+                gain = real(1.0) / answer
+        if lanes.mate == 0:
+            s.bodies.body[worldid, body].gain = gain
+    sync()
 
-    if mate == 0:
-        for body in range(team, shape.nbody, nteam):
-            weigh(shape, world, bodies, options, worldid, body)
-            start(shape, world, exact, bodies, worldid, body)
-    most = int(0)
-    for substep in range(substeps):
-        if mate == 0:
-            for body in range(team, shape.nbody, nteam):
-                predict(shape, bodies, worldid, body, dt)
-        sync()
-        moment.over = real(substep + 1) / real(substeps)
-        find(s, moment, worldid, lane)
-        most = wp.max(most, touching.count[worldid])
-        for body in range(team, shape.nbody, nteam):
-            gain = options.relaxation
-            if gain == real(0.0):
-                answer = answer_of(bodies, touching, worldid, body, mate, size, nteam)
-                gain = real(1.0)
-                if answer > real(0.0):
-                    gain = real(1.0) / answer
-            if mate == 0:
-                bodies.gain[worldid, body] = gain
-        if lane == 0:
-            touching.moving[worldid, 0] = 0
-        sync()
-        read = int(0)
-        pace = real(1.0)
-        iterations = options.iterations
-        if options.surface != 0 and touching.count[worldid] == 0:
-            iterations = 0  # nothing to do but to be rigid again
-        for k in range(iterations):
-            beta = real(0.0)
-            if k + 1 < iterations:
-                following = real(0.5) * (real(1.0) + wp.sqrt(real(1.0) + real(4.0) * pace * pace))
-                beta = wp.min((pace - real(1.0)) / following, MOMENTUM)
-                pace = following
-            if lane == 0:
-                touching.moving[worldid, (k + 1) % 3] = 0
-            for body in range(team, shape.nbody, nteam):
-                iterate(
-                    shape, bodies, touching, options, worldid, body, read, 1 - read, beta, still, k, dt, mate,
-                    size, nteam,
-                )  # fmt: skip
-            read = 1 - read
+
+@wp.func
+def first_iteration(s: Step, moment: Moment) -> Iteration:
+    it = Iteration()
+    it.dt = moment.dt
+    it.per_dt = real(1.0) / moment.dt
+    it.still = s.options.tolerance * EARTH * moment.dt * moment.dt
+    return it
+
+
+@wp.func
+def next_pace(pace: real) -> real:
+    """Nesterov's sequence."""
+    return real(0.5) * (real(1.0) + wp.sqrt(real(1.0) + real(4.0) * pace * pace))
+
+
+@wp.func
+def start_all(s: Step, lanes: Lanes, worldid: int):
+    """Every body as qpos and qvel tell it."""
+    if lanes.mate == 0:
+        for body in range(lanes.team, s.shape.nbody, s.nteam):
+            weigh(s.shape, s.world, s.bodies, s.options, worldid, body)
+            start(s.shape, s.world, s.exact, s.bodies, worldid, body)
+
+
+def _make_advance(form: ModuleType, iterations_at_rest: int) -> wp.Kernel:
+    """A kernel that advances every world by its timestep.
+
+    Args:
+        form: how bodies answer to contacts, `impulse` or `fitted`
+        iterations_at_rest: most of a substep in which nothing touches
+    """
+    predict, iterate, finish = form.predict, form.iterate, form.finish
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def advance(s: Step):
+        tid = wp.tid()
+        worldid = tid // s.nlane
+        lanes = lanes_at(s, tid - s.nlane * worldid)
+        moment = begin_step(s, worldid)
+        substeps = substeps_of(s.options, moment.timestep)
+        it = first_iteration(s, moment)
+        start_all(s, lanes, worldid)
+        most = int(0)
+        for substep in range(substeps):
+            if lanes.mate == 0:
+                for body in range(lanes.team, s.shape.nbody, s.nteam):
+                    predict(s.bodies, worldid, body, moment.dt)
             sync()
-            if still > real(0.0) and touching.moving[worldid, k % 3] == 0:
-                break
-        if mate == 0:
-            for body in range(team, shape.nbody, nteam):
-                finish(shape, bodies, worldid, body, read, options)
-        sync()
+            moment.over = real(substep + 1) / real(substeps)
+            find(s, moment, worldid, lanes.lane)
+            most = wp.max(most, s.touching.count[worldid])
+            iterations = s.options.iterations
+            if s.touching.count[worldid] == 0:
+                iterations = wp.min(iterations, iterations_at_rest)
+            else:
+                set_gains(s, lanes, worldid)
+            it.read = 0
+            pace = real(1.0)
+            for k in range(iterations):
+                following = next_pace(pace)
+                it.beta = wp.min((pace - real(1.0)) / following, MOMENTUM)
+                pace = following
+                if k + 1 == iterations:
+                    it.beta = real(0.0)
+                moved = int(0)
+                for body in range(lanes.team, s.shape.nbody, s.nteam):
+                    moved = moved | iterate(s, it, worldid, body, lanes.mate, lanes.size)
+                it.read = 1 - it.read
+                moved = sync_any(moved)
+                if it.still > real(0.0) and moved == 0:
+                    break
+            if lanes.mate == 0:
+                for body in range(lanes.team, s.shape.nbody, s.nteam):
+                    finish(s.shape, s.bodies, worldid, body, it.read, moment.dt)
+            sync()
 
-    end_step(s, lanes, worldid, most, moment)
+        end_step(s, lanes, worldid, most, moment)
+
+    return advance
+
+
+advance = _make_advance(impulse, 0)
+advance_fitted = _make_advance(fitted, 100_000)

@@ -31,7 +31,7 @@ def signed(magnitude: wp.float64, like: wp.float64) -> wp.float64:
     return magnitude
 
 
-@wp.func
+@wp.func(inline=False)
 def nearest_ellipsoid(size: wp.vec3d, point: wp.vec3d) -> Nearest:
     """Of an ellipsoid with semi-axes a = size, seen from y = point.
 
@@ -97,7 +97,7 @@ def closest_to_origin(a: wp.vec3d, b: wp.vec3d, c: wp.vec3d) -> wp.vec3d:
     return wp.dot(n, a) / wp.dot(n, n) * n
 
 
-@wp.func
+@wp.func(inline=False)
 def nearest_mesh(mesh: wp.uint64, low: wp.vec3d, high: wp.vec3d, point: wp.vec3d, reach: wp.float64) -> Nearest:
     """Of a mesh of triangles, which is closed and has corners between low and high.
 
@@ -146,7 +146,7 @@ def nearest_mesh(mesh: wp.uint64, low: wp.vec3d, high: wp.vec3d, point: wp.vec3d
     return out
 
 
-@wp.func
+@wp.func(inline=False)
 def nearest_hfield(
     heights: wp.array[float],
     adr: int,

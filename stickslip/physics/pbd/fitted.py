@@ -1,0 +1,122 @@
+"""Iterations of a substep as published, on bodies: contacts push particles, bodies are fitted, momentum is kept.
+
+A particle of a body that is fitted in every iteration never is anywhere but at `pos + turn q`, with the velocity
+`vel + rate q`, q its place at rest. So sums over all particles are those over the ones that were pushed, and the rest
+is known beforehand: an iteration costs what contacts cost, whatever a body is made of.
+"""
+
+import warp as wp
+
+from stickslip.physics.pbd.contact import respond
+from stickslip.physics.pbd.lanes import team_sum
+from stickslip.physics.pbd.layout import NOBODY, Bodies, Iteration, Options, Response, Shape, Step, Sums, Touching, real
+from stickslip.physics.pbd.rigid import momentum, rotation_of, skew, turned_towards
+
+wp.set_module_options({"enable_backward": False})
+
+
+@wp.func
+def predict(bodies: Bodies, worldid: int, body: int, dt: real):
+    """Semi-implicit Euler for every particle of a body."""
+    r = bodies.body[worldid, body].rotation
+    spin = bodies.body[worldid, body].spin + dt * bodies.body[worldid, body].torque
+    rate = r * skew(bodies.body[worldid, body].inverse * (wp.transpose(r) * spin))
+    vel = bodies.slot[worldid, body].vel + dt * bodies.body[worldid, body].light * bodies.body[worldid, body].force
+    bodies.body[worldid, body].spin = spin
+    bodies.body[worldid, body].before = bodies.slot[worldid, body].pos
+    bodies.slot[worldid, body].pos = bodies.slot[worldid, body].pos + dt * vel
+    bodies.slot[worldid, body].turn = r + dt * rate
+    bodies.slot[worldid, body].vel = vel
+    bodies.slot[worldid, body].rate = rate
+    bodies.adr[worldid, body] = 0x7FFFFFFF
+    bodies.num[worldid, body] = 0
+
+
+@wp.func
+def pushed(
+    shape: Shape, bodies: Bodies, touching: Touching, options: Options, it: Iteration, worldid: int, c: int, body: int
+) -> Response:
+    """How far a contact's particle is displaced in this iteration, relative to what it touches [m]."""
+    slot = it.read * shape.nbody + body
+    normal = touching.contact[worldid, c].normal
+    place = touching.contact[worldid, c].place
+    gap = (
+        wp.dot(normal, bodies.slot[worldid, slot].turn * place)
+        - touching.contact[worldid, c].rest
+        - touching.contact[worldid, c].slack
+    )
+    velocity = bodies.slot[worldid, slot].vel + bodies.slot[worldid, slot].rate * place
+    gain = bodies.body[worldid, body].gain
+    other = touching.contact[worldid, c].other
+    if other == NOBODY:
+        gap += wp.dot(normal, bodies.slot[worldid, slot].pos)
+        velocity -= touching.contact[worldid, c].drift
+    else:
+        theirs = shape.owner[other]
+        there = it.read * shape.nbody + theirs
+        opposite = touching.contact[worldid, c].opposite
+        apart = bodies.slot[worldid, slot].pos - bodies.slot[worldid, there].pos
+        gap += wp.dot(normal, apart) - wp.dot(normal, bodies.slot[worldid, there].turn * opposite)
+        if options.relative != 0:
+            velocity -= bodies.slot[worldid, there].vel + bodies.slot[worldid, there].rate * opposite
+        gain = wp.min(gain, bodies.body[worldid, theirs].gain)
+    sliding = it.dt * (velocity - wp.dot(velocity, normal) * normal)
+    return respond(touching, options, it, worldid, c, gap, sliding, normal, gain)
+
+
+@wp.func
+def iterate(s: Step, it: Iteration, worldid: int, body: int, lane: int, nlane: int) -> int:
+    """One iteration for one body; whether one of its contacts still moved, of those of this lane."""
+    bodies = s.bodies
+    touching = s.touching
+    slot = it.read * s.shape.nbody + body
+    to = (1 - it.read) * s.shape.nbody + body
+    first = bodies.adr[worldid, body]
+    sums = Sums()
+    turn = bodies.slot[worldid, slot].turn
+    rate = bodies.slot[worldid, slot].rate
+    moved = int(0)
+    for k in range(lane, bodies.num[worldid, body], nlane):
+        c = first + k
+        answer = pushed(s.shape, bodies, touching, s.options, it, worldid, c, body)
+        moved = moved | answer.moved
+        m = touching.contact[worldid, c].mass * answer.push
+        place = touching.contact[worldid, c].place
+        spin = it.per_dt * wp.cross(turn * place, m) + wp.cross(m, rate * place)
+        for i in range(3):
+            sums[i] += m[i]
+            sums[12 + i] += spin[i]
+            for j in range(3):
+                sums[3 + 3 * i + j] += m[i] * place[j]
+    sums = team_sum(sums, s.nteam)
+    if lane == 0:
+        spread = bodies.body[worldid, body].spread
+        shift = bodies.body[worldid, body].light * wp.vec3d(sums[0], sums[1], sums[2])
+        fit = turn * spread + wp.mat33d(
+            sums[3], sums[4], sums[5], sums[6], sums[7], sums[8], sums[9], sums[10], sums[11]
+        )  # fmt: skip
+        rotation = turned_towards(fit, bodies.body[worldid, body].rotation, bodies.body[worldid, body].inverse)
+        bodies.body[worldid, body].rotation = rotation
+        # P is kept as it is; L is told what it has to be
+        spin = wp.vec3d(sums[12], sums[13], sums[14]) + momentum(turn, rate, spread)
+        new_rate = rate + it.per_dt * (rotation - turn)
+        excess = momentum(rotation, new_rate, spread) - spin
+        wrong = rotation * skew(bodies.body[worldid, body].inverse * (wp.transpose(rotation) * excess))
+        bodies.slot[worldid, to].pos = bodies.slot[worldid, slot].pos + shift
+        bodies.slot[worldid, to].vel = bodies.slot[worldid, slot].vel + it.per_dt * shift
+        bodies.slot[worldid, to].rate = new_rate - wrong
+        bodies.slot[worldid, to].turn = rotation - it.dt * wrong
+    return moved
+
+
+@wp.func
+def finish(shape: Shape, bodies: Bodies, worldid: int, body: int, read: int, dt: real):
+    """A body is rigid again, with the momentum it has: the first slot holds it."""
+    slot = read * shape.nbody + body
+    turn = bodies.slot[worldid, slot].turn
+    spread = bodies.body[worldid, body].spread
+    bodies.body[worldid, body].spin = momentum(turn, bodies.slot[worldid, slot].rate, spread)
+    rotation = rotation_of(turn * spread, bodies.body[worldid, body].rotation)
+    bodies.body[worldid, body].rotation = rotation
+    bodies.slot[worldid, body].pos = bodies.slot[worldid, slot].pos
+    bodies.slot[worldid, body].vel = bodies.slot[worldid, slot].vel

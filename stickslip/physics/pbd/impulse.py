@@ -1,0 +1,144 @@
+"""Iterations of a substep on bodies that are told by their momentum: contacts change it, and bodies follow.
+
+The momentum of a body, P and L, is what the impulses of its contacts make it; from it follows where its particles are
+at the end of the substep: the centre goes by `dt P / m`, and the rotation is the one in the course of which particles
+have L, `sum of m r x (Q r - r) = dt L`. Neither shape nor momentum has to be put right afterwards, and an iteration
+costs what contacts cost, whatever a body is made of.
+"""
+
+import warp as wp
+
+from stickslip.physics.pbd.contact import respond
+from stickslip.physics.pbd.lanes import team_impulse
+from stickslip.physics.pbd.layout import NOBODY, Bodies, Impulse, Iteration, Shape, Step, real
+from stickslip.physics.pbd.rigid import axial, diagonal, skew, straightened, trace_of
+
+wp.set_module_options({"enable_backward": False})
+
+_STEPS = wp.constant(12)
+"""Most steps towards a rotation; two are usual."""
+_EXACT = wp.constant(real(1.0e-22))
+"""Square of the last of them [rad^2]; what it leaves is that times the angle of the substep."""
+
+
+@wp.func
+def turned(change: wp.mat33d, w: wp.vec3d) -> wp.mat33d:
+    """A rotation less one, turned on by about w; a rotation to rounding, whatever w."""
+    k = skew(w)
+    k = (k + real(0.5) * (k * k)) * (real(1.0) / (real(1.0) + real(0.25) * wp.length_sq(w)))
+    return change + k + k * change
+
+
+@wp.func
+def change_for(spread: wp.mat33d, inverse: wp.mat33d, moment: wp.vec3d, guess: wp.mat33d) -> wp.mat33d:
+    """The rotation Q, less one, for which the sum of m r x (Q r) is `moment`.
+
+    There is none for more than about a radian; then the body turns by what its angular velocity would be.
+    """
+    change = guess
+    left = real(1.0)
+    for _ in range(_STEPS):
+        w = inverse * (moment + axial(spread + change * spread))
+        change = turned(change, w)
+        left = wp.length_sq(w)
+        if not left > _EXACT:
+            break
+    if not left < real(1.0e-12):
+        change = turned(wp.mat33d(), inverse * moment)
+    return change
+
+
+@wp.func
+def predict(bodies: Bodies, worldid: int, body: int, dt: real):
+    """A substep without contacts."""
+    r = bodies.body[worldid, body].rotation
+    spin = bodies.body[worldid, body].spin + dt * bodies.body[worldid, body].torque
+    vel = bodies.slot[worldid, body].vel + dt * bodies.body[worldid, body].light * bodies.body[worldid, body].force
+    inertia = bodies.body[worldid, body].inertia
+    spread = diagonal(real(0.5) * trace_of(inertia)) - r * inertia * wp.transpose(r)
+    inverse = r * bodies.body[worldid, body].inverse * wp.transpose(r)
+    change = change_for(spread, inverse, dt * spin, turned(wp.mat33d(), dt * (inverse * spin)))
+    before = bodies.slot[worldid, body].pos
+    bodies.body[worldid, body].spin = spin
+    bodies.body[worldid, body].spread_now = spread
+    bodies.body[worldid, body].inverse_now = inverse
+    bodies.slot[worldid, body].change = change
+    bodies.slot[worldid, body].vel = vel
+    bodies.body[worldid, body].before = before
+    bodies.slot[worldid, body].pos = before + dt * vel
+    bodies.slot[worldid, body].turn = r + change * r
+    bodies.adr[worldid, body] = 0x7FFFFFFF
+    bodies.num[worldid, body] = 0
+
+
+@wp.func
+def iterate(s: Step, it: Iteration, worldid: int, body: int, lane: int, nlane: int) -> int:
+    """One iteration for one body; whether one of its contacts still moved, of those of this lane."""
+    bodies = s.bodies
+    touching = s.touching
+    slot = it.read * s.shape.nbody + body
+    to = (1 - it.read) * s.shape.nbody + body
+    num = bodies.num[worldid, body]
+    vel = bodies.slot[worldid, slot].vel
+    change = bodies.slot[worldid, slot].change
+    moved = int(0)
+    if num == 0:
+        if lane == 0:
+            bodies.slot[worldid, to].vel = vel
+            bodies.slot[worldid, to].change = change
+        return moved
+    first = bodies.adr[worldid, body]
+    mine = bodies.body[worldid, body].gain
+    sums = Impulse()
+    for k in range(lane, num, nlane):
+        c = first + k
+        normal = touching.contact[worldid, c].normal
+        # how far it has come since the start of the substep, against what it touches
+        way = it.dt * vel + change * touching.contact[worldid, c].lever
+        own = way
+        gain = mine
+        other = touching.contact[worldid, c].other
+        if other == NOBODY:
+            way -= it.dt * touching.contact[worldid, c].drift
+            own = way
+        else:
+            theirs = s.shape.owner[other]
+            there = it.read * s.shape.nbody + theirs
+            way -= (
+                it.dt * bodies.slot[worldid, there].vel
+                + bodies.slot[worldid, there].change * touching.contact[worldid, c].counter
+            )
+            gain = wp.min(gain, bodies.body[worldid, theirs].gain)
+            if s.options.relative != 0:
+                own = way
+        gap = touching.contact[worldid, c].room_left + wp.dot(normal, way)
+        sliding = own - wp.dot(own, normal) * normal
+        answer = respond(touching, s.options, it, worldid, c, gap, sliding, normal, gain)
+        moved = moved | answer.moved
+        m = touching.contact[worldid, c].mass * answer.push
+        spin = wp.cross(touching.contact[worldid, c].arm, m)
+        for i in range(3):
+            sums[i] += m[i]
+            sums[3 + i] += spin[i]
+    sums = team_impulse(sums, s.nteam)
+    if lane == 0:
+        spin = bodies.body[worldid, body].spin + it.per_dt * wp.vec3d(sums[3], sums[4], sums[5])
+        bodies.body[worldid, body].spin = spin
+        bodies.slot[worldid, to].vel = vel + it.per_dt * bodies.body[worldid, body].light * wp.vec3d(
+            sums[0], sums[1], sums[2]
+        )
+        bodies.slot[worldid, to].change = change_for(
+            bodies.body[worldid, body].spread_now, bodies.body[worldid, body].inverse_now, it.dt * spin, change
+        )
+    return moved
+
+
+@wp.func
+def finish(shape: Shape, bodies: Bodies, worldid: int, body: int, read: int, dt: real):
+    """Where the substep has taken a body: the first slot holds it."""
+    slot = read * shape.nbody + body
+    r = bodies.body[worldid, body].rotation
+    vel = bodies.slot[worldid, slot].vel
+    bodies.body[worldid, body].rotation = straightened(r + bodies.slot[worldid, slot].change * r)
+    bodies.slot[worldid, body].vel = vel
+    bodies.slot[worldid, body].pos = bodies.body[worldid, body].before + dt * vel
