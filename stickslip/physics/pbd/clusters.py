@@ -33,17 +33,15 @@ def clustered(place: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return order, np.array(counts, dtype=np.int64)
 
 
-def spheres_around(place: Array, radius: Array, counts: NDArray[np.int64]) -> tuple[Array, Array]:
-    """Middle of each cluster and how far it reaches, particles and all.
+def boxes_around(place: Array, radius: Array, counts: NDArray[np.int64]) -> tuple[Array, Array, Array]:
+    """Box with the centres of each cluster's particles: middle and half sides; and the largest radius.
 
     Args:
         place, radius: of particles in that order [m]              (n, 3), (n,)
         counts: of the clusters                                    (k,)
     """
     if not len(counts):
-        return np.zeros((0, 3)), np.zeros(0)
+        return np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0)
     first = np.cumsum(counts) - counts
     low, high = np.minimum.reduceat(place, first), np.maximum.reduceat(place, first)
-    middle = 0.5 * (low + high)
-    reach = np.linalg.norm(place - np.repeat(middle, counts, axis=0), axis=1) + radius
-    return middle, np.maximum.reduceat(reach, first)
+    return 0.5 * (low + high), 0.5 * (high - low), np.maximum.reduceat(radius, first)

@@ -87,10 +87,19 @@ def nearest(colliders: Colliders, collider: int, point: wp.vec3d, reach: wp.floa
 
 
 @wp.func
-def may_reach(colliders: Colliders, collider: int, point: wp.vec3d, reach: wp.float64) -> bool:
-    """Whether a collider may be so near to a point in its frame; False only if it is not."""
-    outside = point - wp.min(wp.max(point, colliders.low[collider]), colliders.high[collider])
-    return wp.length_sq(outside) < reach * reach
+def may_reach(colliders: Colliders, collider: int, point: wp.vec3d, reach: wp.vec3d) -> bool:
+    """Whether a collider may be in a box around a point in its frame; False only if it is not."""
+    return is_within(point, colliders.low[collider], colliders.high[collider], reach)
+
+
+@wp.func
+def is_within(point: wp.vec3d, low: wp.vec3d, high: wp.vec3d, reach: wp.vec3d) -> bool:
+    """Whether a box around a point overlaps the one from low to high."""
+    inside = bool(True)
+    for i in range(3):
+        if point[i] + reach[i] < low[i] or point[i] - reach[i] > high[i]:
+            inside = False
+    return inside
 
 
 @wp.func

@@ -37,8 +37,8 @@ def respond(
         gain: share of what it would take that is done
     """
     out = Response()
-    mu = touching.contact[worldid, c].friction
-    shift = touching.contact[worldid, c].shift
+    mu = touching.friction[worldid, c]
+    shift = touching.shift[worldid, c]
     if options.accumulate == 0:
         # the paper's: never back, and no more friction than what is deep now allows
         if gap > real(0.0):
@@ -48,7 +48,7 @@ def respond(
         if length > real(0.0):
             out.push -= gain * wp.min(-mu * gap, length) / length * sliding
         out.moved = 1
-        touching.contact[worldid, c].shift = shift + out.push
+        touching.shift[worldid, c] = shift + out.push
         return out
     # the displacement of the whole substep is what is bounded: by a step of projected gradients, with momentum
     height = wp.dot(shift, normal)
@@ -59,18 +59,18 @@ def respond(
     if length_sq > bound * bound:
         along *= bound / wp.sqrt(length_sq)
     now = up * normal + along
-    step = now - touching.contact[worldid, c].last
+    step = now - touching.last[worldid, c]
     ahead = now + it.beta * step
     if wp.length_sq(step) > it.still * it.still:
         out.moved = 1
-    touching.contact[worldid, c].last = now
-    touching.contact[worldid, c].shift = ahead
+    touching.last[worldid, c] = now
+    touching.shift[worldid, c] = ahead
     out.push = ahead - shift
     return out
 
 
 @wp.func
-def answer_of(bodies: Bodies, touching: Touching, worldid: int, body: int, lane: int, nlane: int, nteam: int) -> real:
+def answer_of(bodies: Bodies, touching: Touching, worldid: int, body: int, lane: int, nlane: int) -> real:
     """How much farther than asked all contacts together push a body, at the most.
 
     Contacts at r with masses m answer to a push as K = M^-1/2 (sum of m J^T J) M^-1/2 does, J = (1, -[r]), M the body's
@@ -80,16 +80,16 @@ def answer_of(bodies: Bodies, touching: Touching, worldid: int, body: int, lane:
     first = bodies.adr[worldid, body]
     for k in range(lane, bodies.num[worldid, body], nlane):
         c = first + k
-        mass = touching.contact[worldid, c].mass
-        if touching.contact[worldid, c].other != NOBODY:
+        mass = touching.mass[worldid, c]
+        if touching.other[worldid, c] != NOBODY:
             mass *= real(2.0)
-        r = touching.contact[worldid, c].place
+        r = touching.place[worldid, c]
         for i in range(3):
             sums[i] += mass * r[i]
             for j in range(3):
                 sums[3 + 3 * i + j] += mass * r[i] * r[j]
         sums[12] += mass
-    sums = team_sum(sums, nteam)
+    sums = team_sum(sums, nlane)
     spread = wp.mat33d(
         sums[3], sums[4], sums[5], sums[6], sums[7], sums[8], sums[9], sums[10], sums[11]
     )  # fmt: skip

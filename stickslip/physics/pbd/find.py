@@ -6,7 +6,7 @@ listed, and then each contact is written down in full.
 
 import warp as wp
 
-from stickslip.physics.pbd.colliders import may_reach, nearest
+from stickslip.physics.pbd.colliders import is_within, may_reach, nearest
 from stickslip.physics.pbd.lanes import lane_count, sync, sync_any
 from stickslip.physics.pbd.layout import NOBODY, Bodies, Hand, Moment, Shape, Step, Surface, Touching, real
 from stickslip.physics.pbd.rigid import matrix_of
@@ -143,11 +143,11 @@ class Met:
 def note(touching: Touching, worldid: int, index: int, particle: int, met: Met):
     """Put a contact on the list, if there is room."""
     if index < touching.room:
-        touching.contact[worldid, index].particle = particle
-        touching.contact[worldid, index].other = met.other
-        touching.contact[worldid, index].collider = met.collider
-        touching.contact[worldid, index].normal = met.normal
-        touching.contact[worldid, index].gap = met.gap
+        touching.particle[worldid, index] = particle
+        touching.other[worldid, index] = met.other
+        touching.collider[worldid, index] = met.collider
+        touching.normal[worldid, index] = met.normal
+        touching.gap[worldid, index] = met.gap
 
 
 @wp.func
@@ -221,17 +221,30 @@ def meet(s: Step, moment: Moment, worldid: int, particle: int, index: int):
 
 
 @wp.func
+def extent(turn: wp.mat33d, half: wp.vec3d, pad: real) -> wp.vec3d:
+    """Half sides of the box around one that is turned, and is padded."""
+    out = wp.vec3d(pad, pad, pad)
+    for i in range(3):
+        for j in range(3):
+            out[i] += wp.abs(turn[i, j]) * half[j]
+    return out
+
+
+@wp.func
 def is_near(s: Step, moment: Moment, worldid: int, cluster: int) -> int:
     """1 if a particle of a cluster may touch anything, else 0."""
     shape = s.shape
     bodies = s.bodies
     body = shape.cluster_body[cluster]
-    reach = shape.cluster_reach[cluster]
-    from_centre = bodies.slot[worldid, body].turn * (shape.cluster_middle[cluster] - bodies.body[worldid, body].centre)
+    half = shape.cluster_half[cluster]
+    pad = shape.cluster_pad[cluster]
+    turn = bodies.slot[worldid, body].turn
+    from_centre = turn * (shape.cluster_middle[cluster] - bodies.body[worldid, body].centre)
     at = bodies.slot[worldid, body].pos + from_centre
     for collider in range(shape.ncollider):
         held = collider_at(shape, s.world.hand, worldid, collider, moment.over)
-        if may_reach(s.colliders, collider, wp.transpose(held.mat) * (at - held.pos), reach):
+        back = wp.transpose(held.mat)
+        if may_reach(s.colliders, collider, back * (at - held.pos), extent(back * turn, half, pad)):
             return 1
     for word in range(shape.nword):
         bits = s.near[worldid, body, word]
@@ -240,13 +253,13 @@ def is_near(s: Step, moment: Moment, worldid: int, cluster: int) -> int:
             if bits & 1:
                 theirs = 32 * word + k
                 apart = bodies.slot[worldid, body].pos - bodies.slot[worldid, theirs].pos + from_centre
-                inside = wp.transpose(bodies.slot[worldid, theirs].turn) * apart + bodies.body[worldid, theirs].centre
-                inside -= shape.body_corner[theirs]
+                back = wp.transpose(bodies.slot[worldid, theirs].turn)
+                inside = back * apart + bodies.body[worldid, theirs].centre
                 side = shape.body_cell[theirs]
                 cells = shape.body_cells[theirs]
-                size = side * wp.vec3d(real(cells[0]), real(cells[1]), real(cells[2]))
-                outside = inside - wp.min(wp.max(inside, wp.vec3d()), size)
-                if wp.length_sq(outside) < (reach + side) * (reach + side):
+                low = shape.body_corner[theirs]
+                high = low + side * wp.vec3d(real(cells[0]), real(cells[1]), real(cells[2]))
+                if is_within(inside, low, high, extent(back * turn, half, pad + side)):
                     return 1
             bits = int(wp.uint32(bits) >> wp.uint32(1))
             k += 1
@@ -260,10 +273,10 @@ def settle(s: Step, moment: Moment, worldid: int, index: int):
     bodies = s.bodies
     touching = s.touching
     dt = moment.dt
-    particle = touching.contact[worldid, index].particle
-    other = touching.contact[worldid, index].other
-    normal = touching.contact[worldid, index].normal
-    gap = touching.contact[worldid, index].gap
+    particle = touching.particle[worldid, index]
+    other = touching.other[worldid, index]
+    normal = touching.normal[worldid, index]
+    gap = touching.gap[worldid, index]
     body = shape.owner[particle]
     geom = shape.geom[particle]
     radius = shape.radius[particle]
@@ -298,7 +311,7 @@ def settle(s: Step, moment: Moment, worldid: int, index: int):
         share = bodies.body[worldid, theirs].light
         velocity = (real(1.0) / (ours + share)) * (ours * velocity + share * bodies.slot[worldid, theirs].vel)
     else:
-        collider = touching.contact[worldid, index].collider
+        collider = touching.collider[worldid, index]
         mu = friction_between(s.surface, worldid, geom, shape.collider_geom[collider])
         if shape.collider_mocap[collider] >= 0:
             drift = drift_of(s.world.hand, moment, worldid, shape.collider_mocap[collider], centre - radius * normal)
@@ -317,20 +330,20 @@ def settle(s: Step, moment: Moment, worldid: int, index: int):
     slack = real(0.0)
     if s.options.accumulate != 0:
         slack = wp.min(was + dt * wp.max(-RECOVERY * was, GENTLE), real(0.0))
-    touching.contact[worldid, index].friction = mu
-    touching.contact[worldid, index].drift = drift
-    touching.contact[worldid, index].shift = wp.vec3d()
-    touching.contact[worldid, index].last = wp.vec3d()
-    touching.contact[worldid, index].place = at
-    touching.contact[worldid, index].opposite = opposite
-    touching.contact[worldid, index].lever = lever
-    touching.contact[worldid, index].counter = counter
-    touching.contact[worldid, index].point = point
-    touching.contact[worldid, index].arm = point - dt * velocity - bodies.body[worldid, body].before
-    touching.contact[worldid, index].rest = rest
-    touching.contact[worldid, index].slack = slack
-    touching.contact[worldid, index].room_left = was - slack
-    touching.contact[worldid, index].mass = mass
+    touching.friction[worldid, index] = mu
+    touching.drift[worldid, index] = drift
+    touching.shift[worldid, index] = wp.vec3d()
+    touching.last[worldid, index] = wp.vec3d()
+    touching.place[worldid, index] = at
+    touching.opposite[worldid, index] = opposite
+    touching.lever[worldid, index] = lever
+    touching.counter[worldid, index] = counter
+    touching.point[worldid, index] = point
+    touching.arm[worldid, index] = point - dt * velocity - bodies.body[worldid, body].before
+    touching.rest[worldid, index] = rest
+    touching.slack[worldid, index] = slack
+    touching.room_left[worldid, index] = was - slack
+    touching.mass[worldid, index] = mass
 
 
 @wp.func
@@ -343,12 +356,12 @@ def wake(s: Step, moment: Moment, worldid: int, lane: int) -> int:
         near = int(0)
         if cluster < s.shape.ncluster:
             near = is_near(s, moment, worldid, cluster)
-        before = lane_count(near)
+        before = lane_count(near, s.nlane)
         if near != 0:
             s.awake[worldid, total + before[0]] = cluster
         total += before[1]
         base += s.nlane
-    sync()
+    sync(s.nlane)
     return total
 
 
@@ -363,7 +376,7 @@ def find(s: Step, moment: Moment, worldid: int, lane: int):
         s.near[worldid, body, k % shape.nword] = note_near(shape, bodies, worldid, body, k % shape.nword)
     for k in range(lane, touching.particle_num.shape[1], s.nlane):
         touching.particle_num[worldid, k] = 0
-    sync()
+    sync(s.nlane)
     awake = wake(s, moment, worldid, lane)
     total = int(0)
     base = int(0)
@@ -383,12 +396,12 @@ def find(s: Step, moment: Moment, worldid: int, lane: int):
                 count, last = meet(s, moment, worldid, particle, first)
             again = int(0)
             if first < 0:
-                before = lane_count(count)
+                before = lane_count(count, s.nlane)
                 first = total + before[0]
                 total += before[1]
                 if count > 1:  # now that it is known where they go
                     again = 1
-                again = sync_any(again)
+                again = sync_any(again, s.nlane)
         if count == 1:
             note(touching, worldid, first, particle, last)
         count = wp.min(count, touching.room - first)
@@ -401,7 +414,7 @@ def find(s: Step, moment: Moment, worldid: int, lane: int):
         base += s.nlane
     if lane == 0:
         touching.count[worldid] = total
-    sync()
+    sync(s.nlane)
     for index in range(lane, wp.min(total, touching.room), s.nlane):
         settle(s, moment, worldid, index)
-    sync()
+    sync(s.nlane)

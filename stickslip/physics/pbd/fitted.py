@@ -38,23 +38,21 @@ def pushed(
 ) -> Response:
     """How far a contact's particle is displaced in this iteration, relative to what it touches [m]."""
     slot = it.read * shape.nbody + body
-    normal = touching.contact[worldid, c].normal
-    place = touching.contact[worldid, c].place
+    normal = touching.normal[worldid, c]
+    place = touching.place[worldid, c]
     gap = (
-        wp.dot(normal, bodies.slot[worldid, slot].turn * place)
-        - touching.contact[worldid, c].rest
-        - touching.contact[worldid, c].slack
+        wp.dot(normal, bodies.slot[worldid, slot].turn * place) - touching.rest[worldid, c] - touching.slack[worldid, c]
     )
     velocity = bodies.slot[worldid, slot].vel + bodies.slot[worldid, slot].rate * place
     gain = bodies.body[worldid, body].gain
-    other = touching.contact[worldid, c].other
+    other = touching.other[worldid, c]
     if other == NOBODY:
         gap += wp.dot(normal, bodies.slot[worldid, slot].pos)
-        velocity -= touching.contact[worldid, c].drift
+        velocity -= touching.drift[worldid, c]
     else:
         theirs = shape.owner[other]
         there = it.read * shape.nbody + theirs
-        opposite = touching.contact[worldid, c].opposite
+        opposite = touching.opposite[worldid, c]
         apart = bodies.slot[worldid, slot].pos - bodies.slot[worldid, there].pos
         gap += wp.dot(normal, apart) - wp.dot(normal, bodies.slot[worldid, there].turn * opposite)
         if options.relative != 0:
@@ -80,15 +78,15 @@ def iterate(s: Step, it: Iteration, worldid: int, body: int, lane: int, nlane: i
         c = first + k
         answer = pushed(s.shape, bodies, touching, s.options, it, worldid, c, body)
         moved = moved | answer.moved
-        m = touching.contact[worldid, c].mass * answer.push
-        place = touching.contact[worldid, c].place
+        m = touching.mass[worldid, c] * answer.push
+        place = touching.place[worldid, c]
         spin = it.per_dt * wp.cross(turn * place, m) + wp.cross(m, rate * place)
         for i in range(3):
             sums[i] += m[i]
             sums[12 + i] += spin[i]
             for j in range(3):
                 sums[3 + 3 * i + j] += m[i] * place[j]
-    sums = team_sum(sums, s.nteam)
+    sums = team_sum(sums, nlane)
     if lane == 0:
         spread = bodies.body[worldid, body].spread
         shift = bodies.body[worldid, body].light * wp.vec3d(sums[0], sums[1], sums[2])

@@ -17,7 +17,7 @@ wp.set_module_options({"enable_backward": False})
 
 _STEPS = wp.constant(12)
 """Most steps towards a rotation; two are usual."""
-_EXACT = wp.constant(real(1.0e-22))
+_EXACT = wp.constant(real(1.0e-20))
 """Square of the last of them [rad^2]; what it leaves is that times the angle of the substep."""
 
 
@@ -25,7 +25,11 @@ _EXACT = wp.constant(real(1.0e-22))
 def turned(change: wp.mat33d, w: wp.vec3d) -> wp.mat33d:
     """A rotation less one, turned on by about w; a rotation to rounding, whatever w."""
     k = skew(w)
-    k = (k + real(0.5) * (k * k)) * (real(1.0) / (real(1.0) + real(0.25) * wp.length_sq(w)))
+    q = real(0.25) * wp.length_sq(w)
+    scale = real(1.0) - q + q * q
+    if q > real(1.0e-6):
+        scale = real(1.0) / (real(1.0) + q)
+    k = scale * (k + real(0.5) * (k * k))
     return change + k + k * change
 
 
@@ -92,35 +96,35 @@ def iterate(s: Step, it: Iteration, worldid: int, body: int, lane: int, nlane: i
     sums = Impulse()
     for k in range(lane, num, nlane):
         c = first + k
-        normal = touching.contact[worldid, c].normal
+        normal = touching.normal[worldid, c]
         # how far it has come since the start of the substep, against what it touches
-        way = it.dt * vel + change * touching.contact[worldid, c].lever
+        way = it.dt * vel + change * touching.lever[worldid, c]
         own = way
         gain = mine
-        other = touching.contact[worldid, c].other
+        other = touching.other[worldid, c]
         if other == NOBODY:
-            way -= it.dt * touching.contact[worldid, c].drift
+            way -= it.dt * touching.drift[worldid, c]
             own = way
         else:
             theirs = s.shape.owner[other]
             there = it.read * s.shape.nbody + theirs
             way -= (
                 it.dt * bodies.slot[worldid, there].vel
-                + bodies.slot[worldid, there].change * touching.contact[worldid, c].counter
+                + bodies.slot[worldid, there].change * touching.counter[worldid, c]
             )
             gain = wp.min(gain, bodies.body[worldid, theirs].gain)
             if s.options.relative != 0:
                 own = way
-        gap = touching.contact[worldid, c].room_left + wp.dot(normal, way)
+        gap = touching.room_left[worldid, c] + wp.dot(normal, way)
         sliding = own - wp.dot(own, normal) * normal
         answer = respond(touching, s.options, it, worldid, c, gap, sliding, normal, gain)
         moved = moved | answer.moved
-        m = touching.contact[worldid, c].mass * answer.push
-        spin = wp.cross(touching.contact[worldid, c].arm, m)
+        m = touching.mass[worldid, c] * answer.push
+        spin = wp.cross(touching.arm[worldid, c], m)
         for i in range(3):
             sums[i] += m[i]
             sums[3 + i] += spin[i]
-    sums = team_impulse(sums, s.nteam)
+    sums = team_impulse(sums, nlane)
     if lane == 0:
         spin = bodies.body[worldid, body].spin + it.per_dt * wp.vec3d(sums[3], sums[4], sums[5])
         bodies.body[worldid, body].spin = spin

@@ -1,6 +1,6 @@
-"""Lanes that work on one world together: a block of threads on CUDA, one on the CPU.
+"""Lanes that work on one world together: a block of threads on CUDA or half a warp, one on the CPU.
 
-Lanes are in teams. A team works on one body at a time; with several teams each is a warp.
+Their number is a power of two. Lanes are in teams: a team works on one body at a time; with several each is a warp.
 """
 
 import warp as wp
@@ -12,106 +12,114 @@ wp.set_module_options({"enable_backward": False})
 WARP = 32
 MOST_LANES = 256
 """Threads of a warp; most lanes of a world on CUDA."""
+CROWDED_WORLDS, CROWDED_PARTICLES = 2048, 128
+"""From so many worlds on, and up to so many particles, two worlds share a warp."""
 
 
-@wp.func_native("""
+_MASK = """
+const unsigned mask = nlane < 32 ? ((1u << nlane) - 1u) << (threadIdx.x & 31 & ~(nlane - 1)) : 0xffffffffu;
+"""
+"""Of the lanes of the world, or of a team, in their warp."""
+
+
+@wp.func_native(f"""
 #if defined(__CUDA_ARCH__)
-__syncthreads();
+{_MASK}
+if (nlane > 32) __syncthreads();
+else __syncwarp(mask);
 #endif
 """)
-def sync():
-    """Wait for all lanes of the world; what they wrote can be read afterwards."""
+def sync(nlane: int):
+    """Wait for all lanes of the world, or of a team; what they wrote can be read afterwards."""
     ...
 
 
-@wp.func_native("""
+@wp.func_native(f"""
 #if defined(__CUDA_ARCH__)
-return __syncthreads_or(x);
+{_MASK}
+if (nlane > 32) return __syncthreads_or(x);
+__syncwarp(mask);
+return __any_sync(mask, x);
 #else
 return x;
 #endif
 """)
-def sync_any(x: int) -> int:
+def sync_any(x: int, nlane: int) -> int:
     """The same; not 0 if x is not, in any of them."""
     ...
 
 
-@wp.func_native("""
+_SUM = f"""
 #if defined(__CUDA_ARCH__)
-if (nteam == 1) __syncthreads();
-else __syncwarp();
-#endif
-""")
-def sync_team(nteam: int):
-    """Wait for the lanes of the own team."""
-    ...
-
-
-_SUM = """
-#if defined(__CUDA_ARCH__)
+{_MASK}
 __shared__ REAL partial[COUNT * 32];
 #pragma unroll 1
-for (int offset = 16; offset > 0; offset >>= 1) {
+for (int offset = nlane < 32 ? nlane >> 1 : 16; offset > 0; offset >>= 1) {{
     #pragma unroll
-    for (int c = 0; c < COUNT; ++c) x[c] += __shfl_xor_sync(0xffffffffu, x[c], offset);
-}
-if (nteam == 1 && blockDim.x > 32) {
+    for (int c = 0; c < COUNT; ++c) x[c] += __shfl_xor_sync(mask, x[c], offset);
+}}
+if (nlane > 32) {{
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = nlane >> 5;
+    if (lane == 0)
+        for (int c = 0; c < COUNT; ++c) partial[COUNT * warp + c] = x[c];
     __syncthreads();
-    if ((threadIdx.x & 31) == 0)
-        for (int c = 0; c < COUNT; ++c) partial[COUNT * (threadIdx.x >> 5) + c] = x[c];
-    __syncthreads();
-    for (int c = 0; c < COUNT; ++c) x[c] = partial[c];
+    for (int c = 0; c < COUNT; ++c) x[c] = partial[COUNT * (lane & (warps - 1)) + c];
     #pragma unroll 1
-    for (int k = 1; k < blockDim.x / 32; ++k)
-        for (int c = 0; c < COUNT; ++c) x[c] += partial[COUNT * k + c];
+    for (int offset = warps >> 1; offset > 0; offset >>= 1) {{
+        #pragma unroll
+        for (int c = 0; c < COUNT; ++c) x[c] += __shfl_xor_sync(0xffffffffu, x[c], offset);
+    }}
     __syncthreads();
-}
+}}
 #endif
 return x;
 """
 
 
 @wp.func_native(_SUM.replace("REAL", "double").replace("COUNT", "15"))
-def team_sum(x: Sums, nteam: int) -> Sums:
+def team_sum(x: Sums, nlane: int) -> Sums:
     """Sum of x over the lanes of a team, the same in each, in a fixed order."""
     ...
 
 
 @wp.func_native(_SUM.replace("REAL", "double").replace("COUNT", "6"))
-def team_impulse(x: Impulse, nteam: int) -> Impulse:
+def team_impulse(x: Impulse, nlane: int) -> Impulse:
     """The same of an impulse."""
     ...
 
 
 @wp.func_native(_SUM.replace("REAL", "float").replace("COUNT", "12"))
-def team_sum_single(x: Singles, nteam: int) -> Singles:
+def team_sum_single(x: Singles, nlane: int) -> Singles:
     """The same in single precision."""
     ...
 
 
-@wp.func_native("""
+@wp.func_native(f"""
 #if defined(__CUDA_ARCH__)
+{_MASK}
 __shared__ int part[33];
-const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+const int width = nlane < 32 ? nlane : 32;
+const int lane = threadIdx.x & (width - 1), warp = threadIdx.x >> 5, warps = nlane >> 5;
 int sum = x;
-for (int offset = 1; offset < 32; offset <<= 1) {
-    const int other = __shfl_up_sync(0xffffffffu, sum, offset);
+for (int offset = 1; offset < width; offset <<= 1) {{
+    const int other = __shfl_up_sync(mask, sum, offset, width);
     if (lane >= offset) sum += other;
-}
+}}
+if (nlane <= 32) return wp::vec_t<2, int>(sum - x, __shfl_sync(mask, sum, width - 1, width));
 __syncthreads();
 if (lane == 31) part[warp] = sum;
 __syncthreads();
 int before = 0, all = 0;
-for (int k = 0; k < warps; ++k) {
+for (int k = 0; k < warps; ++k) {{
     if (k < warp) before += part[k];
     all += part[k];
-}
+}}
 return wp::vec_t<2, int>(before + sum - x, all);
 #else
 return wp::vec_t<2, int>(0, x);
 #endif
 """)
-def lane_count(x: int) -> wp.vec2i:
+def lane_count(x: int, nlane: int) -> wp.vec2i:
     """Sum of x over the lanes before this one, and over all of them."""
     ...
 
@@ -119,7 +127,7 @@ def lane_count(x: int) -> wp.vec2i:
 def lanes_of(nbody: int, nparticle: int, nworld: int, cuda: bool) -> tuple[int, int]:
     """Lanes of a world, and teams of them.
 
-    One body has all lanes, as many as there is work for; several have a warp each.
+    One body has all lanes, as many as there is work for, in many worlds half a warp; several have a warp each.
 
     Args:
         nbody: bodies of a world
@@ -129,6 +137,8 @@ def lanes_of(nbody: int, nparticle: int, nworld: int, cuda: bool) -> tuple[int, 
     """
     if not cuda:
         return 1, 1
+    if nbody <= 1 and nparticle <= CROWDED_PARTICLES and nworld >= CROWDED_WORLDS:
+        return WARP // 2, 1
     count = WARP
     wanted = nparticle / 8 if nbody <= 1 else WARP * nbody
     while count < MOST_LANES and count < wanted and count * nworld < 1 << 19:

@@ -71,7 +71,8 @@ class Shape:
     cluster_num: wp.array[int]
     cluster_body: wp.array[int]
     cluster_middle: wp.array[wp.vec3d]  # in the frame of the body [m]
-    cluster_reach: wp.array[real]  # of its particles from there, with what they look for [m]
+    cluster_half: wp.array[wp.vec3d]  # half sides of the box with the centres of its particles [m]
+    cluster_pad: wp.array[real]  # how far beyond that they reach, with what they look for [m]
     # cell
     cell_adr: wp.array[int]
     cell_particle: wp.array[int]
@@ -128,41 +129,34 @@ class Bodies:
 
 
 @wp.struct
-class Contact:
-    """Of a particle, with a collider or with a particle of another body."""
-
-    particle: int
-    other: int  # particle, or NOBODY
-    collider: int
-    # what iterations look at
-    mass: real  # that a displacement is multiplied with [kg]
-    friction: real
-    room_left: real  # what may be closed of the gap of the start of the substep [m]
-    normal: wp.vec3d  # towards the particle
-    lever: wp.vec3d  # from the centre of mass to `place` at the start of the substep, in the world [m]
-    counter: wp.vec3d  # likewise to `opposite`
-    arm: wp.vec3d  # from where the centre of mass was to where the push acts [m]
-    shift: wp.vec3d  # displacement so far in this substep [m]
-    last: wp.vec3d  # the same after the last iteration, without what was extrapolated [m]; after a step its force [N]
-    drift: wp.vec3d  # velocity of the collider there [m/s]
-    # what tells the gap
-    gap: real  # when it was found, and after a step then [m]
-    rest: real  # what is to be taken off normal . (place - opposite) for the gap [m]
-    slack: real  # of the gap that may stay for now [m]; not positive
-    place: wp.vec3d  # where it is touched, in the frame of its body about the centre of mass [m]
-    opposite: wp.vec3d  # where the other is
-    point: wp.vec3d  # in the world [m]
-
-
-@wp.struct
 class Touching:
-    """Contacts of each world, sorted by particle."""
+    """Contacts of each world, sorted by particle, (nworld, room); an array each, since neighbours are read together."""
 
     room: int
     count: wp.array[int]  # (nworld,)
-    contact: wp.array2d[Contact]  # (nworld, room)
     particle_adr: wp.array2d[int]  # contacts of each particle, where they are asked for  (nworld, nparticle), or none
     particle_num: wp.array2d[int]
+    particle: wp.array2d[int]
+    other: wp.array2d[int]  # particle, or NOBODY
+    collider: wp.array2d[int]
+    mass: wp.array2d[real]  # that a displacement is multiplied with [kg]
+    friction: wp.array2d[real]
+    normal: wp.array2d[wp.vec3d]  # towards the particle
+    gap: wp.array2d[real]  # when it was found, and after a step then [m]
+    place: wp.array2d[wp.vec3d]  # where it is touched, in the frame of its body about the centre of mass [m]
+    opposite: wp.array2d[wp.vec3d]  # where the other is
+    rest: wp.array2d[real]  # what is to be taken off normal . (place - opposite) for the gap [m]
+    slack: wp.array2d[real]  # of the gap that may stay for now [m]; not positive
+    lever: wp.array2d[wp.vec3d]  # from the centre of mass to `place` at the start of the substep, in the world [m]
+    counter: wp.array2d[wp.vec3d]  # likewise to `opposite`
+    room_left: wp.array2d[real]  # what may be closed of the gap of the start of the substep [m]
+    point: wp.array2d[wp.vec3d]  # in the world [m]
+    arm: wp.array2d[wp.vec3d]  # from where the centre of mass was to where the push acts [m]
+    drift: wp.array2d[wp.vec3d]  # velocity of the collider there [m/s]
+    shift: wp.array2d[wp.vec3d]  # displacement so far in this substep [m]
+    last: wp.array2d[
+        wp.vec3d
+    ]  # the same after the last iteration, without what was extrapolated [m]; in the end, force [N]
 
 
 @wp.struct
@@ -255,6 +249,7 @@ class Step:
     nlane: int  # of a world
     nteam: int
     overflow: wp.array[int]  # MuJoCo Warp's bits of each world
+    nacon: wp.array[int]  # contacts of all worlds
 
 
 @wp.struct

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stickslip.errors import InputError
 from stickslip.physics.pbd import colliders as solid
 from stickslip.physics.pbd import layout
-from stickslip.physics.pbd.clusters import clustered, spheres_around
+from stickslip.physics.pbd.clusters import boxes_around, clustered
 from stickslip.physics.pbd.lanes import lanes_of
 from stickslip.physics.pbd.layout import Bodies, Exact, Hand, Particles, Shape, Surface, Touching, real
 from stickslip.physics.pbd.packing import pack
@@ -284,9 +284,10 @@ def _make_shape(mjm: mujoco.MjModel, bodies: Sequence[Body], geoms: Sequence[int
     shape.ncluster, shape.cluster_num = len(sizes), ints(sizes)
     shape.cluster_adr = ints(np.cumsum(sizes) - sizes)
     shape.cluster_body = ints(np.repeat(np.arange(len(bodies)), [len(body.clusters) for body in bodies]))
-    around = [spheres_around(body.centre, (1.0 + MARGIN) * body.radius, body.clusters) for body in bodies]
-    shape.cluster_middle = vectors(np.concatenate([np.zeros((0, 3)), *(middle for middle, _ in around)]))
-    shape.cluster_reach = reals(np.concatenate([np.zeros(0), *(reach for _, reach in around)]))
+    around = [boxes_around(body.centre, (1.0 + MARGIN) * body.radius, body.clusters) for body in bodies]
+    shape.cluster_middle = vectors(np.concatenate([np.zeros((0, 3)), *(box[0] for box in around)]))
+    shape.cluster_half = vectors(np.concatenate([np.zeros((0, 3)), *(box[1] for box in around)]))
+    shape.cluster_pad = reals(np.concatenate([np.zeros(0), *(box[2] for box in around)]))
 
     mjd = mujoco.MjData(mjm)
     mujoco.mj_kinematics(mjm, mjd)
@@ -344,7 +345,9 @@ def make_room(
     state.adr, state.num = (wp.zeros((nworld, nbody), dtype=int) for _ in range(2))
     room = 2 * max(nconmax or 0, nparticle, 32)
     touching.room, touching.count = room, wp.zeros(nworld, dtype=int)
-    touching.contact = wp.zeros((nworld, room), dtype=layout.Contact)
+    for name, var in Touching.vars.items():
+        if name not in ("room", "count", "particle_adr", "particle_num"):
+            setattr(touching, name, wp.zeros((nworld, room), dtype=var.type.dtype))
     single = nparticle if one_by_one else 0
     touching.particle_adr, touching.particle_num = (wp.zeros((nworld, single), dtype=int) for _ in range(2))
     particles = Particles()

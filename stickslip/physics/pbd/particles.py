@@ -7,7 +7,7 @@ has the same iterations without that.
 import warp as wp
 
 from stickslip.physics.pbd.find import find
-from stickslip.physics.pbd.lanes import sync, sync_team, team_sum_single
+from stickslip.physics.pbd.lanes import sync, team_sum_single
 from stickslip.physics.pbd.layout import (
     NOBODY,
     Bodies,
@@ -78,7 +78,6 @@ def moments_of(
     centre: wp.vec3,
     lane: int,
     nlane: int,
-    nteam: int,
 ) -> Singles:
     """Sums over the particles of a body: of r q^T (9), q the place at rest and r the one now, and of r x v (3)."""
     sums = Singles()
@@ -91,7 +90,7 @@ def moments_of(
             sums[9 + i] += spin[i]
             for j in range(3):
                 sums[3 * i + j] += r[i] * q[j]
-    sums = team_sum_single(sums, nteam)
+    sums = team_sum_single(sums, nlane)
     return sums
 
 
@@ -108,9 +107,7 @@ def scatter(shape: Shape, bodies: Bodies, particles: Particles, worldid: int, bo
 
 
 @wp.func
-def gather(
-    shape: Shape, bodies: Bodies, particles: Particles, worldid: int, body: int, lane: int, nlane: int, nteam: int
-):
+def gather(shape: Shape, bodies: Bodies, particles: Particles, worldid: int, body: int, lane: int, nlane: int):
     """What the particles of a body are as a whole: centre, rotation, velocity and angular momentum."""
     count = float(shape.body_num[body])
     mass = float(bodies.body[worldid, body].mass)
@@ -122,10 +119,10 @@ def gather(
         for i in range(3):
             sums[i] += x[i]
             sums[3 + i] += v[i]
-    sums = team_sum_single(sums, nteam)
+    sums = team_sum_single(sums, nlane)
     centre = wp.vec3(sums[0], sums[1], sums[2]) / count
     velocity = wp.vec3(sums[3], sums[4], sums[5]) / count
-    sums = moments_of(shape, bodies, particles, worldid, body, centre, lane, nlane, nteam)
+    sums = moments_of(shape, bodies, particles, worldid, body, centre, lane, nlane)
     if lane == 0:
         fit = wp.mat33d()
         for i in range(3):
@@ -150,7 +147,6 @@ def integrate(
     dt: real,
     lane: int,
     nlane: int,
-    nteam: int,
 ):
     """Semi-implicit Euler for every particle; the body as a whole goes along, for contacts to be found."""
     r = bodies.body[worldid, body].rotation
@@ -166,7 +162,7 @@ def integrate(
         particles.start[worldid, p] = x
         particles.v[worldid, p] = v
         particles.x[worldid, p] = x + step * v
-    sync_team(nteam)
+    sync(nlane)
     if lane == 0:
         omega = inverse * (bodies.body[worldid, body].spin + dt * bodies.body[worldid, body].torque)
         vel = bodies.slot[worldid, body].vel + dt * bodies.body[worldid, body].force / bodies.body[worldid, body].mass
@@ -190,18 +186,18 @@ def push_contact(
     dt: real,
 ):
     """Note how far a contact displaces its particle in this iteration [m]."""
-    p = touching.contact[worldid, c].particle
-    other = touching.contact[worldid, c].other
-    normal = single(touching.contact[worldid, c].normal)
+    p = touching.particle[worldid, c]
+    other = touching.other[worldid, c]
+    normal = single(touching.normal[worldid, c])
     x = particles.x[worldid, p]
     v = particles.v[worldid, p]
     share = float(1.0)
     if other == NOBODY:
-        v -= single(touching.contact[worldid, c].drift)
-        gap = wp.dot(normal, x) - float(touching.contact[worldid, c].rest)
+        v -= single(touching.drift[worldid, c])
+        gap = wp.dot(normal, x) - float(touching.rest[worldid, c])
     else:
-        gap = wp.dot(normal, x - particles.x[worldid, other]) - float(touching.contact[worldid, c].rest)
-        share = float(touching.contact[worldid, c].mass / bodies.body[worldid, shape.owner[p]].grain)
+        gap = wp.dot(normal, x - particles.x[worldid, other]) - float(touching.rest[worldid, c])
+        share = float(touching.mass[worldid, c] / bodies.body[worldid, shape.owner[p]].grain)
         if options.relative != 0:
             v -= particles.v[worldid, other]
     push = wp.vec3()
@@ -210,10 +206,10 @@ def push_contact(
         speed = wp.length(sliding)
         push = -gap * normal
         if speed > 0.0:
-            mu = float(touching.contact[worldid, c].friction)
+            mu = float(touching.friction[worldid, c])
             push -= wp.min(-mu * gap, speed * float(dt)) / speed * sliding
         push = share * float(options.relaxation) * push
-    touching.contact[worldid, c].last = wp.vec3d(real(push[0]), real(push[1]), real(push[2]))
+    touching.last[worldid, c] = wp.vec3d(real(push[0]), real(push[1]), real(push[2]))
 
 
 @wp.func
@@ -228,7 +224,6 @@ def move(
     dt: real,
     lane: int,
     nlane: int,
-    nteam: int,
 ):
     """One iteration for one body: its particles go where contacts push them, and back into shape."""
     step = float(dt)
@@ -239,8 +234,8 @@ def move(
         push = wp.vec3()
         first = touching.particle_adr[worldid, p]
         for c in range(first, first + touching.particle_num[worldid, p]):
-            push += single(touching.contact[worldid, c].last)
-            touching.contact[worldid, c].shift = touching.contact[worldid, c].shift + touching.contact[worldid, c].last
+            push += single(touching.last[worldid, c])
+            touching.shift[worldid, c] = touching.shift[worldid, c] + touching.last[worldid, c]
         x = particles.x[worldid, p] + push
         v = particles.v[worldid, p]
         if options.velocity != 0:
@@ -252,11 +247,11 @@ def move(
         for i in range(3):
             sums[i] += x[i]
             sums[3 + i] += v[i]
-    sums = team_sum_single(sums, nteam)
+    sums = team_sum_single(sums, nlane)
     centre = wp.vec3(sums[0], sums[1], sums[2]) / count
     before = wp.vec3(sums[3], sums[4], sums[5]) / count  # momentum over mass, as everything here
 
-    sums = moments_of(shape, bodies, particles, worldid, body, centre, lane, nlane, nteam)
+    sums = moments_of(shape, bodies, particles, worldid, body, centre, lane, nlane)
     spin_before = wp.vec3(sums[9], sums[10], sums[11])
     fit = wp.mat33(sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7], sums[8])
     u = wp.mat33()
@@ -293,7 +288,7 @@ def move(
         sums[11] -= r[1] * r[2]
     if options.linear == 0 and options.angular == 0:
         return
-    sums = team_sum_single(sums, nteam)
+    sums = team_sum_single(sums, nlane)
     missing = wp.vec3()
     omega = wp.vec3()
     if options.linear != 0:
@@ -333,20 +328,20 @@ def advance_particles(s: Step):
 
     for body in range(team, shape.nbody, nteam):
         written = is_written(shape, world, exact, worldid, body)
-        sync_team(nteam)
+        sync(size)
         if mate == 0:
             weigh(shape, world, bodies, options, worldid, body)
             start(shape, world, exact, bodies, worldid, body)
-        sync_team(nteam)
+        sync(size)
         if written:
             scatter(shape, bodies, particles, worldid, body, mate, size)
-        gather(shape, bodies, particles, worldid, body, mate, size, nteam)
-    sync()
+        gather(shape, bodies, particles, worldid, body, mate, size)
+    sync(s.nlane)
     most = int(0)
     for substep in range(substeps):
         for body in range(team, shape.nbody, nteam):
-            integrate(shape, bodies, particles, worldid, body, dt, mate, size, nteam)
-        sync()
+            integrate(shape, bodies, particles, worldid, body, dt, mate, size)
+        sync(s.nlane)
         moment.over = real(substep + 1) / real(substeps)
         find(s, moment, worldid, lane)
         total = touching.count[worldid]
@@ -354,12 +349,12 @@ def advance_particles(s: Step):
         for _ in range(options.iterations):
             for c in range(lane, wp.min(total, touching.room), s.nlane):
                 push_contact(shape, bodies, touching, particles, options, worldid, c, dt)
-            sync()
+            sync(s.nlane)
             for body in range(team, shape.nbody, nteam):
-                move(shape, bodies, touching, particles, options, worldid, body, dt, mate, size, nteam)
-            sync()
+                move(shape, bodies, touching, particles, options, worldid, body, dt, mate, size)
+            sync(s.nlane)
         for body in range(team, shape.nbody, nteam):
-            gather(shape, bodies, particles, worldid, body, mate, size, nteam)
-        sync()
+            gather(shape, bodies, particles, worldid, body, mate, size)
+        sync(s.nlane)
 
     end_step(s, lanes, worldid, most, moment)

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from stickslip.errors import InputError
 from stickslip.physics.base import Contacts, Health, Stage
 from stickslip.physics.pbd import model
+from stickslip.physics.pbd.lanes import WARP
 from stickslip.physics.pbd.layout import Exact, Hand, Options, Step, Touching, World
 from stickslip.physics.pbd.model import room_of
 from stickslip.physics.pbd.particles import advance_particles
-from stickslip.physics.pbd.step import advance, advance_fitted, look
+from stickslip.physics.pbd.step import CROWD, advance, advance_crowded, advance_fitted, look
 from stickslip.physics.settings import check_count, check_number
 from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
 from stickslip.state import State
@@ -57,25 +58,6 @@ def _put(mask: wp.array[bool], pos: wp.array2d[wp.vec3], quat: wp.array2d[wp.qua
 @wp.kernel
 def _clear(nacon_out: wp.array[int]):
     nacon_out[0] = 0
-
-
-@wp.kernel
-def _count(
-    # In:
-    touching: Touching,
-    # Data out:
-    nacon_out: wp.array[int],
-):
-    """Contacts that touch or have a force; of two that are the two sides of one, one."""
-    worldid = wp.tid()
-    found = int(0)
-    for k in range(wp.min(touching.count[worldid], touching.room)):
-        once = touching.contact[worldid, k].other < touching.contact[worldid, k].particle
-        pushes = wp.length_sq(touching.contact[worldid, k].last) > wp.float64(0.0)
-        if once and (pushes or touching.contact[worldid, k].gap <= wp.float64(0.0)):
-            found += 1
-    if found > 0:
-        wp.atomic_add(nacon_out, 0, found)
 
 
 class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
@@ -134,16 +116,15 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
         """Raise InputError where particles overlap at the model's start."""
         m, d = self.put_model(mjm), super().make_data(mjm, 1)
         room = room_of(d)
-        wp.launch(look, dim=room.nlane, inputs=[self._step(m, d)], block_dim=room.nlane)
+        wp.launch(look, dim=room.nlane, inputs=[self._step(m, d)], block_dim=max(room.nlane, WARP))
         t = room.touching
         count = min(int(t.count.numpy()[0]), t.room)
-        contacts = t.contact[0, :count].numpy()
-        gap, particle = contacts["gap"], contacts["particle"]
+        gap, particle = t.gap.numpy()[0, :count], t.particle.numpy()[0, :count]
         radius = m.shape.radius.numpy()[particle] if count else np.zeros(0)
         if not (gap < -OVERLAP * radius).any():
             return
         worst = int(np.argmin(gap + OVERLAP * radius))
-        other, collider = int(contacts["other"][worst]), int(contacts["collider"][worst])
+        other, collider = int(t.other.numpy()[0, worst]), int(t.collider.numpy()[0, worst])
         geoms = m.shape.geom.numpy()
         pair = (
             int(geoms[particle[worst]]),
@@ -166,17 +147,22 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
         room.hand.pos, room.hand.quat = d.mocap_pos, d.mocap_quat
         m.surface.friction = m.geom_friction
         step.shape, step.colliders, step.surface = m.shape, m.colliders, m.surface
-        world.hand, step.options, step.world, step.overflow = room.hand, self.options(), world, d.overflow
+        world.hand, step.options, step.world = room.hand, self.options(), world
+        step.overflow, step.nacon = d.overflow, d.nacon
         for name in ("exact", "bodies", "touching", "particles", "near", "awake", "nlane", "nteam"):
             setattr(step, name, getattr(room, name))
         return step
 
     def advance(self, m: model.Model, d: Data) -> None:
         room = room_of(d)
-        kernel = advance_particles if self.one_by_one else advance if self.options().surface else advance_fitted
-        wp.launch(kernel, dim=d.nworld * room.nlane, inputs=[self._step(m, d)], block_dim=room.nlane)
+        threads = d.nworld * room.nlane
+        kernel = advance_crowded if threads > CROWD else advance
+        if self.one_by_one:
+            kernel = advance_particles
+        elif not self.options().surface:
+            kernel = advance_fitted
         wp.launch(_clear, dim=1, outputs=[d.nacon])
-        wp.launch(_count, dim=d.nworld, inputs=[room.touching], outputs=[d.nacon])
+        wp.launch(kernel, dim=threads, inputs=[self._step(m, d)], block_dim=max(room.nlane, WARP))
 
     def arrays(self, m: model.Model, d: Data) -> Mapping[str, wp.array]:
         room = room_of(d)
@@ -210,18 +196,21 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
         count = np.minimum(t.count.numpy(), t.room)
         world = np.repeat(np.arange(d.nworld), count)
         index = np.arange(len(world)) - np.repeat(np.cumsum(count) - count, count)
-        found = t.contact[:, : int(count.max(initial=0))].numpy()[world, index]
-        chosen = (found["other"] < found["particle"]) & (found["last"].any(axis=1) | (found["gap"] <= 0.0))
-        world, found = world[chosen], found[chosen]
-        particle, other, collider = (found[name] for name in ("particle", "other", "collider"))
+
+        def field(name: str) -> NDArray:
+            return getattr(t, name).numpy()[world, index]
+
+        force, gap = field("last"), field("gap")
+        chosen = (field("other") < field("particle")) & (force.any(axis=1) | (gap <= 0.0))
+        world, index, force, gap = world[chosen], index[chosen], force[chosen], gap[chosen]
+        particle, other, collider = (field(name) for name in ("particle", "other", "collider"))
         geom = np.append(m.shape.geom.numpy(), -1)
         still = np.append(m.shape.collider_geom.numpy(), -1)
         theirs = np.where(other >= 0, geom[other], still[collider])
-        frame = _frames(found["normal"])
+        frame = _frames(field("normal"))
         wrench = np.zeros((len(world), 6))
-        wrench[:, :3] = np.einsum("nij,nj->ni", frame, found["last"])
-        geoms = np.stack([theirs, geom[particle]], axis=1)
-        return Contacts(world, geoms, found["gap"], found["point"], frame, wrench)
+        wrench[:, :3] = np.einsum("nij,nj->ni", frame, force)
+        return Contacts(world, np.stack([theirs, geom[particle]], axis=1), gap, field("point"), frame, wrench)
 
     def health(self, m: model.Model, d: Data) -> Health:
         health = super().health(m, d)

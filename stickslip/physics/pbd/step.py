@@ -31,8 +31,12 @@ SUBSTEP = wp.constant(real(1.0e-3))
 """Longest substep where their number is not given [s]."""
 EARTH = wp.constant(real(9.81))
 """Acceleration that contacts are held against [m/s^2]."""
-MOMENTUM = wp.constant(real(0.75))
+MOMENTUM = wp.constant(real(0.65))
 """Most of the last displacement of a contact that the next one is begun with."""
+REGISTERS, CROWDED_REGISTERS = 255, 128
+"""Most of a thread on CUDA; the fewer, the more worlds are worked on at a time, and the slower each."""
+CROWD = 1 << 15
+"""Threads from which on that pays."""
 _DROPPED = wp.constant(int(mjw.OverflowType.NARROWPHASE))
 """MuJoCo Warp's bit for contacts that were dropped."""
 
@@ -212,21 +216,26 @@ def begin_step(s: Step, worldid: int) -> Moment:
 
 
 @wp.func
-def weigh_contact(shape: Shape, bodies: Bodies, touching: Touching, worldid: int, c: int, dt: real):
-    """The gap of a contact at the end of the step, and its force in the place of its displacement [N]."""
-    body = shape.owner[touching.contact[worldid, c].particle]
-    normal = touching.contact[worldid, c].normal
-    r = bodies.body[worldid, body].rotation * touching.contact[worldid, c].place
-    gap = wp.dot(normal, bodies.slot[worldid, body].pos + r) - touching.contact[worldid, c].rest
-    other = touching.contact[worldid, c].other
+def weigh_contact(shape: Shape, bodies: Bodies, touching: Touching, worldid: int, c: int, dt: real) -> int:
+    """The gap of a contact at the end of the step, and its force in the place of its displacement [N].
+
+    Returns 1 if it touches or has a force; of two that are the two sides of one, for one of them.
+    """
+    body = shape.owner[touching.particle[worldid, c]]
+    normal = touching.normal[worldid, c]
+    r = bodies.body[worldid, body].rotation * touching.place[worldid, c]
+    gap = wp.dot(normal, bodies.slot[worldid, body].pos + r) - touching.rest[worldid, c]
+    other = touching.other[worldid, c]
     if other != NOBODY:
         theirs = shape.owner[other]
-        r = bodies.body[worldid, theirs].rotation * touching.contact[worldid, c].opposite
+        r = bodies.body[worldid, theirs].rotation * touching.opposite[worldid, c]
         gap -= wp.dot(normal, bodies.slot[worldid, theirs].pos + r)
-    touching.contact[worldid, c].gap = gap
-    touching.contact[worldid, c].last = (
-        touching.contact[worldid, c].mass * touching.contact[worldid, c].shift / (dt * dt)
-    )
+    force = touching.mass[worldid, c] / (dt * dt) * touching.shift[worldid, c]
+    touching.gap[worldid, c] = gap
+    touching.last[worldid, c] = force
+    if other < touching.particle[worldid, c] and (gap <= real(0.0) or wp.length_sq(force) > real(0.0)):
+        return 1
+    return 0
 
 
 @wp.func
@@ -235,8 +244,11 @@ def end_step(s: Step, lanes: Lanes, worldid: int, most: int, moment: Moment):
     if lanes.mate == 0:
         for body in range(lanes.team, s.shape.nbody, s.nteam):
             show(s.shape, s.world, s.exact, s.bodies, worldid, body)
+    found = int(0)
     for k in range(lanes.lane, wp.min(s.touching.count[worldid], s.touching.room), s.nlane):
-        weigh_contact(s.shape, s.bodies, s.touching, worldid, k, moment.dt)
+        found += weigh_contact(s.shape, s.bodies, s.touching, worldid, k, moment.dt)
+    if found > 0:
+        wp.atomic_add(s.nacon, 0, found)
     if lanes.lane == 0:
         let_go(s.world.hand, worldid)
         s.world.time[worldid] = float(real(s.world.time[worldid]) + moment.timestep)
@@ -263,7 +275,7 @@ def look(s: Step):
             bodies.slot[worldid, body].turn = bodies.body[worldid, body].rotation
             bodies.adr[worldid, body] = 0x7FFFFFFF
             bodies.num[worldid, body] = 0
-    sync()
+    sync(s.nlane)
     moment = Moment()
     moment.over = real(1.0)
     find(s, moment, worldid, lane)
@@ -275,13 +287,13 @@ def set_gains(s: Step, lanes: Lanes, worldid: int):
     for body in range(lanes.team, s.shape.nbody, s.nteam):
         gain = s.options.relaxation
         if gain == real(0.0):
-            answer = answer_of(s.bodies, s.touching, worldid, body, lanes.mate, lanes.size, s.nteam)
+            answer = answer_of(s.bodies, s.touching, worldid, body, lanes.mate, lanes.size)
             gain = real(1.0)
             if answer > real(0.0):
                 gain = real(1.0) / answer
         if lanes.mate == 0:
             s.bodies.body[worldid, body].gain = gain
-    sync()
+    sync(s.nlane)
 
 
 @wp.func
@@ -308,16 +320,17 @@ def start_all(s: Step, lanes: Lanes, worldid: int):
             start(s.shape, s.world, s.exact, s.bodies, worldid, body)
 
 
-def _make_advance(form: ModuleType, iterations_at_rest: int) -> wp.Kernel:
+def _make_advance(form: ModuleType, iterations_at_rest: int, registers: int = REGISTERS) -> wp.Kernel:
     """A kernel that advances every world by its timestep.
 
     Args:
         form: how bodies answer to contacts, `impulse` or `fitted`
         iterations_at_rest: most of a substep in which nothing touches
+        registers: most of a thread on CUDA
     """
     predict, iterate, finish = form.predict, form.iterate, form.finish
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, cuda_max_registers=registers)
     def advance(s: Step):
         tid = wp.tid()
         worldid = tid // s.nlane
@@ -331,7 +344,7 @@ def _make_advance(form: ModuleType, iterations_at_rest: int) -> wp.Kernel:
             if lanes.mate == 0:
                 for body in range(lanes.team, s.shape.nbody, s.nteam):
                     predict(s.bodies, worldid, body, moment.dt)
-            sync()
+            sync(s.nlane)
             moment.over = real(substep + 1) / real(substeps)
             find(s, moment, worldid, lanes.lane)
             most = wp.max(most, s.touching.count[worldid])
@@ -352,13 +365,13 @@ def _make_advance(form: ModuleType, iterations_at_rest: int) -> wp.Kernel:
                 for body in range(lanes.team, s.shape.nbody, s.nteam):
                     moved = moved | iterate(s, it, worldid, body, lanes.mate, lanes.size)
                 it.read = 1 - it.read
-                moved = sync_any(moved)
+                moved = sync_any(moved, s.nlane)
                 if it.still > real(0.0) and moved == 0:
                     break
             if lanes.mate == 0:
                 for body in range(lanes.team, s.shape.nbody, s.nteam):
                     finish(s.shape, s.bodies, worldid, body, it.read, moment.dt)
-            sync()
+            sync(s.nlane)
 
         end_step(s, lanes, worldid, most, moment)
 
@@ -366,4 +379,5 @@ def _make_advance(form: ModuleType, iterations_at_rest: int) -> wp.Kernel:
 
 
 advance = _make_advance(impulse, 0)
+advance_crowded = _make_advance(impulse, 0, CROWDED_REGISTERS)
 advance_fitted = _make_advance(fitted, 100_000)
