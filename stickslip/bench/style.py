@@ -26,6 +26,7 @@ COLOURS = {
     "scm": "#c8558d",
     "pbd": "#b59a2a",
     "pbd-r": "#7d6608",
+    "pbd-r-paper": "#2f8f9d",
     "qp": "#7a7a7a",
     "drake": "#c0392b",
 }
@@ -75,10 +76,19 @@ def label(ax: "matplotlib.axes.Axes", title: str, x: str = "", y: str = "") -> N
 
 
 def short(contender: str) -> str:
-    """A label for a legend: `comfree:stiffness=0.1,damping=0.001` becomes `comfree 0.1, 0.001`."""
+    """A label for a legend: `comfree:stiffness=0.1,damping=0.001` becomes `comfree 0.1, 0.001`.
+
+    A choice has its name with it, and a switch is its name: `pbd-r inertia packed`, `pbd-r-paper without velocity`.
+    """
     name, _, text = contender.partition(":")
-    values = [part.partition("=")[2] for part in text.split(",") if part]
+    values = [_value(*part.split("=", 1)) for part in text.split(",") if "=" in part]
     return f"{name} {', '.join(values)}" if values else name
+
+
+def _value(name: str, value: str) -> str:
+    if value.lower() in ("true", "false"):
+        return f"{'with' if value.lower() == 'true' else 'without'} {name}"
+    return f"{name} {value}" if value.isalpha() else value
 
 
 def number(value: float) -> str:
