@@ -7,6 +7,7 @@ from stickslip.bench.energy import Energy
 from stickslip.bench.experiment import Experiment
 from stickslip.bench.grasp_creep import GraspCreep
 from stickslip.bench.hold import Hold
+from stickslip.bench.particles import Particles
 from stickslip.bench.penetration import Penetration
 from stickslip.bench.pile import Pile
 from stickslip.bench.push_cubes import PushCubes
@@ -49,6 +50,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         Scaling(),
         Throughput(),
         Speed(),
+        Particles(),
     )
 }
 """Every experiment by its name, in the order of the report: what is right first, then what is fast."""

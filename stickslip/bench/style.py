@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import matplotlib.axes
     import matplotlib.figure
 
+FEW = 100.0
+"""An axis that goes from one value to less than so many times as much has few decades."""
 INK, FAINT = "#22303c", "#c9d1d8"
 REFERENCE = "#111111"
 """Colour of an analytic answer, drawn dashed."""
@@ -180,6 +182,26 @@ def _decades(ax: "matplotlib.axes.Axes", low: float, high: float) -> None:
     reach = max(np.sqrt(high / low) * 1.6, 10.0)
     ax.set_ylim(middle / reach * 1.5, middle * reach * 1.2)
     ax.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+
+
+def plain_logs(ax: "matplotlib.axes.Axes", *names: str) -> None:
+    """Logarithmic axes whose marks are plain numbers: 1, 2 and 5 of each decade where there are few decades.
+
+    An axis without a positive number stays as it is.
+    """
+    import matplotlib.ticker
+
+    for name in names:
+        drawn = np.array([value for line in ax.lines for value in getattr(line, f"get_{name}data")()], dtype=float)
+        drawn = drawn[np.isfinite(drawn) & (drawn > 0.0)]
+        if not drawn.size:
+            continue
+        ax.set(**{f"{name}scale": "log"})
+        axis = getattr(ax, f"{name}axis")
+        subs = (1.0, 2.0, 5.0) if drawn.max() < FEW * drawn.min() else (1.0,)
+        axis.set_major_locator(matplotlib.ticker.LogLocator(subs=subs))
+        axis.set_major_formatter(lambda value, place: number(value))
+        axis.set_minor_formatter(matplotlib.ticker.NullFormatter())
 
 
 def legend(fig: "matplotlib.figure.Figure", axes: Any) -> None:
