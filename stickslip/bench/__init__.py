@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from stickslip.bench.ablation import Ablation
 from stickslip.bench.bullet import Bullet
 from stickslip.bench.energy import Energy
 from stickslip.bench.experiment import Experiment
@@ -34,6 +35,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         Hold(),
         Stack(),
         SevenTests(),
+        Ablation(),
         Penetration(),
         Pile(),
         Bullet(),
