@@ -12,6 +12,7 @@ from stickslip.bench.particles import Particles
 from stickslip.bench.penetration import Penetration
 from stickslip.bench.pile import Pile
 from stickslip.bench.push_cubes import PushCubes
+from stickslip.bench.resolution import Resolution
 from stickslip.bench.robust import Robust
 from stickslip.bench.rolling import Rolling
 from stickslip.bench.scaling import Scaling
@@ -36,6 +37,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         Stack(),
         SevenTests(),
         Ablation(),
+        Resolution(),
         Penetration(),
         Pile(),
         Bullet(),

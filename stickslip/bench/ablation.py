@@ -11,7 +11,7 @@ of the seven tests, without noise, and two boxes that collide in weightlessness,
 momentum is known. It is counted with the true inertia of the boxes: what moves with another one does not keep it.
 
 Steps of 1 ms have an error of their own, since velocities are constant in a step: a constant force leads a t dt / 2 too
-far. Nothing that is right in its forces has less; the pictures show it as a dotted line.
+far. The picture shows it as a dotted line; an error below it is luck.
 """
 
 import dataclasses

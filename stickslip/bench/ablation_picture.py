@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stickslip.bench import ablation, style
+from stickslip.bench import ablation, motion, style
 from stickslip.bench.result import Result
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ PANELS = (
 )
 """Case, figure, title and unit of each panel, and the least that its axis shows."""
 EXPECTED = {"position_error_m": "expected_m", "rotation_error_deg": "expected_deg"}
-STEPS = "what steps of this length are off by, with exact forces"
 ROOM = 30.0
 """How much farther than the largest value an axis goes, for its number."""
 
@@ -34,14 +33,17 @@ def draw(result: Result, settings: "Settings") -> Any:
     fig, axes = style.figure(title, 2, width=18.0, height=4.9)
     courses, panels = style.split(axes[0, 0], 2), style.split(axes[1, 0], len(PANELS))
     for ax, (figure, (what, unit, least)) in zip(courses, COURSES.items(), strict=True):
+        cut = False
         for label in (each for each in (*ablation.PUBLISHED, "pbd-r") if each in result.contenders):
             time, error = (result.series(label, ablation.SLIPPERY, name) for name in ("time", figure))
             if np.isfinite(error).any():
                 look = {"ls": LOOKS.get(label.partition(":")[2].partition("=")[0], "-"), "lw": 1.8}
                 style.line(ax, result, label, time[1:], np.maximum(error[1:], least), **look)
+                cut = cut or bool((error[1:] < least).any())
         style.plain_logs(ax, "y")
         title = f"pushed with {settings.force:g} N without friction, as the paper's Table III: error of its {what}"
-        style.label(ax, title, "time [s]", f"error of its {what}, {style.number(least)} at the least [{unit}]")
+        shown = f", shown from {style.number(least)} on" if cut else ""
+        style.label(ax, title, "time [s]", f"error of its {what}{shown} [{unit}]")
     for ax, (case, figure, title, unit, least) in zip(panels, PANELS, strict=True):
         values = {label: result.figure(label, case, figure) for label in result.contenders}
         _draw_panel(ax, result, values, least, _of_steps(result, case, figure, settings))
@@ -53,11 +55,11 @@ def draw(result: Result, settings: "Settings") -> Any:
 
 
 def _of_steps(result: Result, case: str, figure: str, settings: "Settings") -> float:
-    """The error of semi-implicit Euler under a constant force: a t dt / 2, which is a share dt / t of the way."""
+    """What steps are off by under the constant force of a case; NaN if there is none."""
     for label in result.ran(case):
         expected = result.figure(label, case, EXPECTED.get(figure, ""))
         if expected > 0.0:
-            return expected * settings.timestep / settings.duration
+            return motion.step_error(expected, settings.timestep, settings.duration)
     return float("nan")
 
 
@@ -76,7 +78,7 @@ def _draw_panel(ax: Any, result: Result, values: Mapping[str, float], least: flo
         at = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": style.INK}
         ax.annotate(style.number(value), (place, row), (6, 0), **at)
     if np.isfinite(steps) and low < steps < ROOM * high:
-        ax.axvline(steps, ls=":", color=style.REFERENCE, lw=1.0, label=STEPS, zorder=0.5)
+        ax.axvline(steps, ls=":", color=style.REFERENCE, lw=1.0, label=style.OF_STEPS, zorder=0.5)
     ax.set_xscale("log")
     ax.set_xlim(low, ROOM * high)
     ax.minorticks_off()

@@ -7,6 +7,7 @@ import dataclasses
 import math
 from typing import Any
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,11 +34,13 @@ class Spheres:
         centre: [m]                                       (n, 3)
         radius: [m]                                       (n,)
         volume: of the body itself [m^3]
+        inertia: of the body itself, for each kg [m^2]    (3, 3)
     """
 
     centre: Array
     radius: Array
     volume: float
+    inertia: Array
 
     @property
     def filled(self) -> float:
@@ -53,6 +56,13 @@ class Spheres:
             inside = x[:, None, None] ** 2 + y[:, None] ** 2 + z**2 <= radius**2
             full[first[0] : last[0], first[1] : last[1], first[2] : last[2]] |= inside
         return float(full.sum()) * side**3
+
+    @property
+    def points_inertia(self) -> Array:
+        """Inertia of points of equal mass in the centres, about their middle, for each kg [m^2], (3, 3)."""
+        off = self.centre - self.centre.mean(axis=0)
+        spread = off.T @ off / len(off)
+        return np.trace(spread) * np.eye(3) - spread
 
     @property
     def coverage(self) -> float:
@@ -77,4 +87,8 @@ def of(physics: Physics[Any, Any], geom: str, asset: str = "") -> Spheres:
     assets = f"<asset>{asset}</asset>" if asset else ""
     mjm = mjcf.load(f"<mujoco>{assets}<worldbody><body><freejoint/>{geom}</body></worldbody></mujoco>")
     (body,) = physics.put_model(mjm).bodies
-    return Spheres(np.array(body.centre), np.array(body.radius), float(mjm.body_mass[1]) / WATER)
+    mass, turn = float(mjm.body_mass[1]), np.zeros(9)
+    mujoco.mju_quat2Mat(turn, mjm.body_iquat[1])
+    axes = turn.reshape(3, 3)
+    inertia = axes @ np.diag(mjm.body_inertia[1]) @ axes.T / mass
+    return Spheres(np.array(body.centre), np.array(body.radius), mass / WATER, inertia)

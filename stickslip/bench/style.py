@@ -18,6 +18,8 @@ FEW = 100.0
 INK, FAINT = "#22303c", "#c9d1d8"
 REFERENCE = "#111111"
 """Colour of an analytic answer, drawn dashed."""
+OF_STEPS = "what steps of this length are off by, with exact forces"
+"""Name of a dotted line; see `motion.step_error`."""
 COLOURS = {
     "mujoco": "#4a7fb5",
     "mujoco-anti-creep": "#1f3f66",
