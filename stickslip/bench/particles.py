@@ -173,7 +173,9 @@ def _draw_growth(ax: Any, result: Result, cases: Sequence[Case], motion: str) ->
             ax.axhspan(np.nanmin(us), np.nanmax(us), color=shade, alpha=0.15, lw=0.0)
     _spheres_axis(ax, result, cases, motion)
     style.plain_logs(ax, "y")
-    style.label(ax, f"{motion}: one box (mujoco has no spheres)", "spheres\ncontacts", "time of a step [us]")
+    style.label(
+        ax, f"{motion}: one box (mujoco has no spheres)", "spheres, and their contacts below", "time of a step [us]"
+    )
 
 
 def _draw_cost(ax: Any, result: Result, cases: Sequence[Case], motion: str) -> None:
@@ -183,7 +185,9 @@ def _draw_cost(ax: Any, result: Result, cases: Sequence[Case], motion: str) -> N
             style.line(ax, result, contender, [case.resolution**3 for case in cases], ns, marker="o", ms=4)
     _spheres_axis(ax, result, cases, motion)
     style.plain_logs(ax, "y")
-    style.label(ax, f"{motion}: cost of a sphere", "spheres\ncontacts", "time of a step and sphere [ns]")
+    style.label(
+        ax, f"{motion}: cost of a sphere", "spheres, and their contacts below", "time of a step and sphere [ns]"
+    )
 
 
 def _draw_worlds(ax: Any, result: Result, cases: Sequence[Case], motion: str) -> None:
