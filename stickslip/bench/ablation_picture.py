@@ -19,8 +19,8 @@ PANELS = (
     (ablation.SLIPPERY, "rotation_error_deg", "pushed, no friction:\nerror of its rotation", "deg", 1e-6),
     (ablation.PUSHED, "position_error_m", "pushed, friction:\nerror of its way", "m", 1e-4),
     (ablation.TURNED, "rotation_error_deg", "with torque:\nerror of its rotation", "deg", 1e-3),
-    (ablation.COLLIDING, "momentum_change", "two boxes collide: change\nof their momentum", "kg m/s", 1e-8),
-    (ablation.COLLIDING, "spin_change", "two boxes collide: change\nof their angular momentum", "kg m$^2$/s", 1e-8),
+    (ablation.COLLIDING, "momentum_change", "two boxes collide: change\nof their momentum", "kg m/s", 1e-6),
+    (ablation.COLLIDING, "spin_change", "two boxes collide: change\nof their angular momentum", "kg m$^2$/s", 1e-6),
 )
 """Case, figure, title and unit of each panel, and the least that its axis shows."""
 EXPECTED = {"position_error_m": "expected_m", "rotation_error_deg": "expected_deg"}

@@ -45,7 +45,7 @@ class Settings:
     settle: int = setting(20, "steps before the timing", low=0, high=100_000)
     repeats: int = setting(7, "batches of steps, of which the median counts", low=1, high=1000)
     steps: int = setting(100, "steps of a batch", low=1, high=100_000)
-    longest: float = setting(0.2, "time after which a batch has fewer steps [s]", low=1e-3, high=100.0)
+    longest: float = setting(0.1, "time after which a batch has fewer steps [s]", low=1e-3, high=100.0)
 
 
 @dataclasses.dataclass(frozen=True)
