@@ -134,8 +134,8 @@ class BenchRun:
     names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="NAME ...")]
     """Experiments, as `stickslip bench list` prints them, or `all`."""
     physics: tuple[str, ...] = ()
-    """Who to compare: physics, mujoco-anti-creep, or one with parameters such as comfree:stiffness=0.1. All, with
-    the variants of each experiment, unless given."""
+    """Who to compare: physics, mujoco-anti-creep, or one with parameters such as comfree:stiffness=0.1. All, or
+    those that the experiment is about, with its variants, unless given."""
     device: str | None = None
     """Where to run, such as cpu or cuda:0; the first GPU if there is one, unless given."""
     out: Path = Path("out")

@@ -2,14 +2,17 @@
 
 from typing import Any
 
+from stickslip.bench.ablation import Ablation
 from stickslip.bench.bullet import Bullet
 from stickslip.bench.energy import Energy
 from stickslip.bench.experiment import Experiment
 from stickslip.bench.grasp_creep import GraspCreep
 from stickslip.bench.hold import Hold
+from stickslip.bench.particles import Particles
 from stickslip.bench.penetration import Penetration
 from stickslip.bench.pile import Pile
 from stickslip.bench.push_cubes import PushCubes
+from stickslip.bench.resolution import Resolution
 from stickslip.bench.robust import Robust
 from stickslip.bench.rolling import Rolling
 from stickslip.bench.scaling import Scaling
@@ -33,6 +36,8 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         Hold(),
         Stack(),
         SevenTests(),
+        Ablation(),
+        Resolution(),
         Penetration(),
         Pile(),
         Bullet(),
@@ -49,6 +54,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         Scaling(),
         Throughput(),
         Speed(),
+        Particles(),
     )
 }
 """Every experiment by its name, in the order of the report: what is right first, then what is fast."""

@@ -14,6 +14,8 @@ from stickslip.physics.base import Physics
 
 ANTI_CREEP = "mujoco-anti-creep"
 """MuJoCo with the settings its users recommend against creep: elliptic cone, impratio 100."""
+PAPER = "pbd-r-paper"
+"""PBD-R as published; takes the parameters of `pbd-r`, such as `pbd-r-paper:velocity=false`."""
 BASELINES = ("mujoco", ANTI_CREEP)
 """Who every claim is held against; only the better of the two counts."""
 
@@ -50,7 +52,7 @@ def _resolve(spec: str) -> Physics[Any, Any]:
         if text:
             raise InputError(f"{spec!r}: {ANTI_CREEP} takes no parameters; write mujoco:anti_creep=true,{text}")
         name, text = "mujoco", "anti_creep=True"
-    others = {kind.name: kind for kind in (qp.QpModel, drake.Drake)}
+    others = {qp.QpModel.name: qp.QpModel, drake.Drake.name: drake.Drake, PAPER: stickslip.PbdR}
     kinds: Mapping[str, Any] = {**stickslip.PHYSICS, **others}
     if name not in kinds:
         known = [*names(), *others]
@@ -66,7 +68,7 @@ def _resolve(spec: str) -> Physics[Any, Any]:
             listed = ", ".join(fields) or "none"
             raise InputError(f"{spec!r}: {part!r} is not parameter=value of {name!r}; its parameters: {listed}")
         given[key] = _value(value)
-    return kind(**given)
+    return stickslip.PbdR.paper(**given) if name == PAPER else kind(**given)
 
 
 def _value(text: str) -> Any:

@@ -204,6 +204,8 @@ class Experiment(abc.ABC, Generic[S]):
     """Settings that differ on a CPU, where thousands of worlds take too long."""
     extra: ClassVar[tuple[str, ...]] = ()
     """Further contenders beside every physics, such as `comfree:stiffness=0.1`, run by default."""
+    only: ClassVar[tuple[str, ...]] = ()
+    """Who runs by default instead of every physics, in an experiment on what few methods have, such as spheres."""
     timing: ClassVar[bool] = False
     """Whether wall time is among the figures: then all contenders are measured in one run or not at all."""
 

@@ -36,6 +36,14 @@ def turned(torque: float, inertia: float, time: Any) -> Any:
     return 0.5 * torque / inertia * time**2
 
 
+def step_error(expected: float, timestep: float, duration: float) -> float:
+    """How much farther than `expected` steps lead from rest under a constant force, if their forces are exact.
+
+    Velocities are constant in a step, and those of its end: a t dt / 2 of a t^2 / 2.
+    """
+    return expected * timestep / duration
+
+
 def box_inertia(mass: float, half: float) -> float:
     """Of a cube about any axis through its middle [kg m^2]."""
     return mass * (2.0 * half) ** 2 / 6.0

@@ -47,7 +47,7 @@ def run(
     Args:
         experiment: what to run
         out: folder of the results
-        physics: contenders as specs (see `contenders.resolve`) or by label; all, and those the experiment adds, if None
+        physics: contenders as specs (see `contenders.resolve`) or by label; those of `entrants_of` if None
         device: "cpu", "cuda:0", ...; the first GPU if there is one
         settings: those that differ from the experiment's defaults, as values or text
         quick: the small form, which shows that the experiment works and measures nothing
@@ -61,7 +61,7 @@ def run(
     Returns the path of the JSON file.
     """
     if physics is None:
-        physics = [*contenders.names(), *experiment.extra]
+        physics = entrants_of(experiment)
     entrants = dict(physics) if isinstance(physics, Mapping) else contenders.resolve(physics)
     if not entrants:
         raise InputError("no physics given: name one or more, or none of them for all")
@@ -115,6 +115,11 @@ def run(
     if picture and (todo or not path.with_suffix(".png").exists()):
         draw(experiment, path)
     return path
+
+
+def entrants_of(experiment: Experiment[Any]) -> list[str]:
+    """The contenders that run unless others are named."""
+    return [*(experiment.only or contenders.names()), *experiment.extra]
 
 
 def draw(experiment: Experiment[Any], path: pathlib.Path) -> pathlib.Path:

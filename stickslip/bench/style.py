@@ -13,9 +13,13 @@ if TYPE_CHECKING:
     import matplotlib.axes
     import matplotlib.figure
 
+FEW = 100.0
+"""An axis that goes from one value to less than so many times as much has few decades."""
 INK, FAINT = "#22303c", "#c9d1d8"
 REFERENCE = "#111111"
 """Colour of an analytic answer, drawn dashed."""
+OF_STEPS = "what steps of this length are off by, with exact forces"
+"""Name of a dotted line; see `motion.step_error`."""
 COLOURS = {
     "mujoco": "#4a7fb5",
     "mujoco-anti-creep": "#1f3f66",
@@ -26,6 +30,7 @@ COLOURS = {
     "scm": "#c8558d",
     "pbd": "#b59a2a",
     "pbd-r": "#7d6608",
+    "pbd-r-paper": "#2f8f9d",
     "qp": "#7a7a7a",
     "drake": "#c0392b",
 }
@@ -75,10 +80,19 @@ def label(ax: "matplotlib.axes.Axes", title: str, x: str = "", y: str = "") -> N
 
 
 def short(contender: str) -> str:
-    """A label for a legend: `comfree:stiffness=0.1,damping=0.001` becomes `comfree 0.1, 0.001`."""
+    """A label for a legend: `comfree:stiffness=0.1,damping=0.001` becomes `comfree 0.1, 0.001`.
+
+    A choice has its name with it, and a switch is its name: `pbd-r inertia packed`, `pbd-r-paper without velocity`.
+    """
     name, _, text = contender.partition(":")
-    values = [part.partition("=")[2] for part in text.split(",") if part]
+    values = [_value(*part.split("=", 1)) for part in text.split(",") if "=" in part]
     return f"{name} {', '.join(values)}" if values else name
+
+
+def _value(name: str, value: str) -> str:
+    if value.lower() in ("true", "false"):
+        return f"{'with' if value.lower() == 'true' else 'without'} {name}"
+    return f"{name} {value}" if value.isalpha() else value
 
 
 def number(value: float) -> str:
@@ -170,6 +184,26 @@ def _decades(ax: "matplotlib.axes.Axes", low: float, high: float) -> None:
     reach = max(np.sqrt(high / low) * 1.6, 10.0)
     ax.set_ylim(middle / reach * 1.5, middle * reach * 1.2)
     ax.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+
+
+def plain_logs(ax: "matplotlib.axes.Axes", *names: str) -> None:
+    """Logarithmic axes whose marks are plain numbers: 1, 2 and 5 of each decade where there are few decades.
+
+    An axis without a positive number stays as it is.
+    """
+    import matplotlib.ticker
+
+    for name in names:
+        drawn = np.array([value for line in ax.lines for value in getattr(line, f"get_{name}data")()], dtype=float)
+        drawn = drawn[np.isfinite(drawn) & (drawn > 0.0)]
+        if not drawn.size:
+            continue
+        ax.set(**{f"{name}scale": "log"})
+        axis = getattr(ax, f"{name}axis")
+        subs = (1.0, 2.0, 5.0) if drawn.max() < FEW * drawn.min() else (1.0,)
+        axis.set_major_locator(matplotlib.ticker.LogLocator(subs=subs))
+        axis.set_major_formatter(lambda value, place: number(value))
+        axis.set_minor_formatter(matplotlib.ticker.NullFormatter())
 
 
 def legend(fig: "matplotlib.figure.Figure", axes: Any) -> None:

@@ -107,7 +107,7 @@ def columns(results: Sequence[Result]) -> list[str]:
     """The contenders of a summary: every physics with its defaults; variants and rivals stand in their experiment."""
     present = dict.fromkeys(label for result in results for label in result.contenders)
     ordered = [name for name in contenders.names() if name in present]
-    beside = (qp.QpModel.name, drake.Drake.name)  # no physics of ours
+    beside = (qp.QpModel.name, drake.Drake.name, contenders.PAPER)  # no physics of ours, or one of them once more
     others = [c for c in present if c not in ordered and ":" not in c and c not in beside]
     return ordered + others or list(present)
 

@@ -38,6 +38,23 @@ def elapsed(sim: Simulation, run: Callable[[], Any], often: int, trial: Trial) -
     return trial.clock() - started
 
 
+def batches(
+    sim: Simulation, repeats: int, steps: int, longest: float, trial: Trial
+) -> tuple[NDArray[np.float64], NDArray[np.integer]]:
+    """Seconds of a step in each of several batches, and contacts of all worlds at the end of each; both (repeats,).
+
+    A batch has so many steps, or as many as take no longer than `longest` seconds, one at least.
+    """
+    seconds, contacts = np.zeros(repeats), np.zeros(repeats, dtype=int)
+    with undisturbed():
+        first = timed(sim, 1, trial)
+        often = max(1, min(steps, int(longest / first))) if first > 0.0 else steps
+        for repeat in range(repeats):
+            seconds[repeat] = timed(sim, often, trial) / often
+            contacts[repeat] = sim.contact_count()
+    return seconds, contacts
+
+
 def warm_up(sim: Simulation, steps: int) -> None:
     """Step, so that nothing is done for the first time when the timing begins, and go back to the start."""
     sim.step(steps)

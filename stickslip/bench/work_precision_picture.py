@@ -12,8 +12,6 @@ from stickslip.bench.work_precision import Case, Settings, level, parse, power
 COST = "wall time of a simulated second [s]"
 RING = {"marker": "o", "markersize": 9, "markerfacecolor": "none", "lw": 0, "label": None}
 """Around the level in the middle."""
-FEW = 100.0
-"""An axis that goes from one value to less than so many times as much has few decades."""
 
 
 def draw(result: Result, settings: Settings, cases_of: Callable[[Settings], Mapping[str, Case]]) -> Any:
@@ -53,8 +51,8 @@ def _draw_scene(axes: Sequence[Any], result: Result, cases: Mapping[str, Case]) 
                 style.line(ax, result, label, x[place : place + 1], y[place : place + 1], **RING)
     scene = next(iter(cases.values())).scene
     for ax in (by_error, by_depth):
-        _plain_numbers(ax, "x", "y")
-    _plain_numbers(work, "y")
+        style.plain_logs(ax, "x", "y")
+    style.plain_logs(work, "y")
     ticks = [f"{1e3 * case.timestep:g} ms\n{power(case.accuracy)}" for case in cases.values()]
     work.set_xticks(range(len(cases)), ticks)
     style.label(by_error, f"{scene.name}: error after {scene.early:g} s", "farthest body from the reference [mm]", COST)
@@ -78,26 +76,6 @@ def _draw_steps(ax: Any, result: Result, label: str, case: Case, settings: Setti
     end, fixed = min(settings.trace, case.scene.duration), 1e3 * case.timestep
     style.reference(ax, [0.0, end], [fixed, fixed], f"a fixed step of {fixed:g} ms")
     ax.set_xlim(0.0, end)
-    _plain_numbers(ax, "y")
+    style.plain_logs(ax, "y")
     title = f"{case.scene.name}: steps that error control takes, accuracy {power(case.accuracy)}"
     style.label(ax, title, "time [s]", "step [ms]")
-
-
-def _plain_numbers(ax: Any, *names: str) -> None:
-    """Logarithmic axes whose marks are plain numbers: 1, 2 and 5 of each decade where there are few decades.
-
-    An axis without a positive number stays as it is.
-    """
-    import matplotlib.ticker
-
-    for name in names:
-        drawn = np.array([value for line in ax.lines for value in getattr(line, f"get_{name}data")()], dtype=float)
-        drawn = drawn[np.isfinite(drawn) & (drawn > 0.0)]
-        if not drawn.size:
-            continue
-        ax.set(**{f"{name}scale": "log"})
-        axis = getattr(ax, f"{name}axis")
-        subs = (1.0, 2.0, 5.0) if drawn.max() < FEW * drawn.min() else (1.0,)
-        axis.set_major_locator(matplotlib.ticker.LogLocator(subs=subs))
-        axis.set_major_formatter(lambda value, place: style.number(value))
-        axis.set_minor_formatter(matplotlib.ticker.NullFormatter())

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from stickslip import cli
-from stickslip.bench import EXPERIMENTS, contenders, report, summary
+from stickslip.bench import EXPERIMENTS, contenders, report, runner, summary
 from stickslip.bench.result import Result, load
 from tests import support
 from tests.conftest import DEVICES
@@ -29,7 +29,7 @@ def test_every_contender_has_every_score_or_a_reason(name, folder):
     experiment, result = EXPERIMENTS[name], load(folder / f"{name}.json")
     assert result.complete
     assert result.quick
-    assert list(result.contenders) == [*contenders.names(), *experiment.extra]
+    assert list(result.contenders) == runner.entrants_of(experiment)
     for label in contenders.names():  # those there are can run all of it, but for what has to do with joints
         reasons = result.unsupported(label).values()
         assert not reasons or (label in support.FREE_BODIES_ONLY and all("joints" in reason for reason in reasons))

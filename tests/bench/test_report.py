@@ -91,6 +91,8 @@ def test_a_score_tells_in_its_own_word_why_there_is_no_value(folder):
 def test_variants_stay_out_of_the_summary(folder):
     ((_, result),) = tables(folder)[0].results
     assert summary.columns([result]) == ["fake", "other"]
+    result.contenders["pbd-r-paper"] = result.contenders["fake"]
+    assert summary.columns([result]) == ["fake", "other"]
 
 
 def test_the_page_holds_everything_and_fetches_nothing(folder):

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 import stickslip as ss
-from stickslip.bench import EXPERIMENTS, contenders, runner
+from stickslip.bench import EXPERIMENTS, contenders, runner, style
 from stickslip.bench.experiment import Experiment, Outcome, Score, setting
 from stickslip.bench.result import load
 from stickslip.bench.stick import Stick
@@ -112,6 +112,37 @@ def test_a_contender_may_have_parameters_of_its_own():
     assert contenders.resolve(["mujoco:anti_creep=true"])["mujoco:anti_creep=true"] == ss.MuJoCo(anti_creep=True)
 
 
+def test_the_published_method_takes_parameters_but_is_no_physics_of_its_own():
+    spec = "pbd-r-paper:velocity=false,resolution=3"
+    assert contenders.resolve([spec])[spec] == ss.PbdR.paper(velocity=False, resolution=3)
+    assert contenders.resolve(["pbd-r-paper"])["pbd-r-paper"] == ss.PbdR.paper() != ss.PbdR()
+    assert "pbd-r-paper" not in contenders.names()
+
+
+def test_an_experiment_may_name_who_runs_by_default(tmp_path):
+    class Choosy(Counting):
+        only = ("comfree",)
+        extra = ("comfree:stiffness=0.1",)
+
+    assert runner.entrants_of(Counting()) == contenders.names()
+    result = load(runner.run(Choosy(), tmp_path, device="cpu"))
+    assert list(result.contenders) == ["comfree", "comfree:stiffness=0.1"]
+
+
+@pytest.mark.parametrize(
+    ("contender", "text"),
+    [
+        ("pbd-r", "pbd-r"),
+        ("comfree:stiffness=0.1,damping=0.001", "comfree 0.1, 0.001"),
+        ("pbd-r:inertia=packed,iterations=10", "pbd-r inertia packed, 10"),
+        ("pbd-r-paper:velocity=false", "pbd-r-paper without velocity"),
+        ("mujoco:anti_creep=True", "mujoco with anti_creep"),
+    ],
+)
+def test_a_label_tells_numbers_choices_and_switches(contender, text):
+    assert style.short(contender) == text
+
+
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
@@ -122,6 +153,8 @@ def test_a_contender_may_have_parameters_of_its_own():
         ("comfree:stiffness=hard", ["stiffness", "hard"]),
         ("mujoco:anti_creep=5", ["anti_creep", "5"]),
         ("mujoco-anti-creep:a=1", ["mujoco:anti_creep=true,a=1"]),
+        ("pbd-r-paper:velocity=5", ["velocity", "5"]),
+        ("pbd-r-paper:speed=5", ["speed=5", "velocity, linear, angular"]),
     ],
 )
 def test_a_wrong_contender_is_named_with_the_choices(spec, words):
@@ -284,7 +317,7 @@ def test_an_experiment_is_complete(name):
     assert experiment.name == name
     assert experiment.summary
     assert experiment.source
-    contenders.resolve(experiment.extra)
+    contenders.resolve(runner.entrants_of(experiment))
     for field in dataclasses.fields(experiment.settings):
         assert field.metadata["meaning"]
     for quick in (False, True):
