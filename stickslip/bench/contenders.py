@@ -1,4 +1,4 @@
-"""Who takes part in an experiment: every physics, MuJoCo twice, and any of them with other parameters."""
+"""Who takes part in an experiment: the physics there are, MuJoCo twice, and any of them with other parameters."""
 
 import ast
 import dataclasses
@@ -16,13 +16,15 @@ ANTI_CREEP = "mujoco-anti-creep"
 """MuJoCo with the settings its users recommend against creep: elliptic cone, impratio 100."""
 PAPER = "pbd-r-paper"
 """PBD-R as published; takes the parameters of `pbd-r`, such as `pbd-r-paper:velocity=false`."""
+FOILS = ("pbd",)
+"""Physics that are there to be compared with; experiments that show why name them."""
 BASELINES = ("mujoco", ANTI_CREEP)
 """Who every claim is held against; only the better of the two counts."""
 
 
 def names() -> list[str]:
-    """The contenders of every experiment: each physics that exists, and MuJoCo a second time."""
-    return [*BASELINES, *(name for name in stickslip.PHYSICS if name not in BASELINES)]
+    """The contenders of every experiment: each physics that is there to be used, and MuJoCo a second time."""
+    return [*BASELINES, *(name for name in stickslip.PHYSICS if name not in (*BASELINES, *FOILS))]
 
 
 def resolve(specs: Sequence[str]) -> dict[str, Physics[Any, Any]]:
@@ -55,7 +57,7 @@ def _resolve(spec: str) -> Physics[Any, Any]:
     others = {qp.QpModel.name: qp.QpModel, drake.Drake.name: drake.Drake, PAPER: stickslip.PbdR}
     kinds: Mapping[str, Any] = {**stickslip.PHYSICS, **others}
     if name not in kinds:
-        known = [*names(), *others]
+        known = [*names(), *FOILS, *others]
         close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(repr(c) for c in close)}? " if close else ""
         raise InputError(f"no physics named {name!r}; {hint}there are: {', '.join(known)}")

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickslip import mjcf
-from stickslip.bench import motion, pushing, series, style
+from stickslip.bench import contenders, motion, pushing, series, style
 from stickslip.bench.experiment import Experiment, Outcome, Reported, Score, Trial, problems, setting, state_of
 from stickslip.bench.result import Result
 from stickslip.errors import InputError, Unsupported
@@ -162,6 +162,7 @@ class SevenTests(Experiment[Settings]):
     summary = "a box and a bunny that are pushed, turned or sliding, and a rod that pushes: error after 10 s"
     source = "Physically Accurate Rigid-Body Dynamics in Particle-Based Simulation, Tables I and II, Figs. 3, 7 and 8"
     settings = Settings
+    extra = (contenders.PAPER,)
     quick = {
         "tests": (1, 5, 7),
         "mesh": "stand-in",

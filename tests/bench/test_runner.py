@@ -94,7 +94,7 @@ def test_a_wrong_setting_is_named_with_its_limit(name, value, words):
 
 
 def test_every_physics_takes_part_and_mujoco_twice():
-    assert set(contenders.names()) == {*ss.PHYSICS, "mujoco-anti-creep"}
+    assert {*contenders.names(), *contenders.FOILS} == {*ss.PHYSICS, "mujoco-anti-creep"}
     entrants = contenders.resolve(contenders.names())
     assert entrants["mujoco"] == ss.MuJoCo()
     assert entrants["mujoco-anti-creep"] == ss.MuJoCo(anti_creep=True)

@@ -93,7 +93,8 @@ class Body:
     grain: real  # mass of a particle [kg]
     gain: real  # how far contacts may go in an iteration, of what they would have to
     centre: wp.vec3d  # of mass, in the frame of the body [m]
-    before: wp.vec3d  # the same in the world, at the start of the substep [m]
+    middle: wp.vec3d  # the same as MuJoCo's model has it, which differs where the inertia is that of particles
+    before: wp.vec3d  # the centre in the world, at the start of the substep [m]
     spin: wp.vec3d  # angular momentum about the centre [kg m^2/s]
     force: wp.vec3d  # applied, and weight [N]
     torque: wp.vec3d  # about the centre [N m]

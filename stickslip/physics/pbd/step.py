@@ -86,6 +86,7 @@ def weigh(shape: Shape, world: World, bodies: Bodies, options: Options, worldid:
         mass += m
         first += m * at
         second += spread + m * wp.outer(at, at)
+    bodies.body[worldid, body].middle = first / mass
     num = shape.body_num[body]
     if options.packed != 0 and num > 0:
         first = mass * shape.body_mean[body]
@@ -138,6 +139,7 @@ def start(shape: Shape, world: World, exact: Exact, bodies: Bodies, worldid: int
     )
     force = weight + at_origin
     torque = turning - wp.cross(arm, at_origin)
+    middle = r * bodies.body[worldid, body].middle  # what acts there acts in the centre of mass, packed or not
     adr = shape.body_memberadr[body]
     for k in range(shape.body_membernum[body]):
         member = shape.member_id[adr + k]
@@ -146,7 +148,7 @@ def start(shape: Shape, world: World, exact: Exact, bodies: Bodies, worldid: int
         ipos = doubled(world.body_ipos[worldid % world.body_ipos.shape[0], member])
         at = r * (shape.member_pos[adr + k] + shape.member_mat[adr + k] * ipos)
         force += push
-        torque += doubled(wp.spatial_bottom(wrench)) + wp.cross(at - arm, push)
+        torque += doubled(wp.spatial_bottom(wrench)) + wp.cross(at - middle, push)
     bodies.body[worldid, body].force = force
     bodies.body[worldid, body].torque = torque
 
