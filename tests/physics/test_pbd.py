@@ -8,6 +8,7 @@ import pytest
 
 import stickslip as ss
 from stickslip.errors import BufferOverflow, InputError, Unsupported
+from stickslip.physics.pbd import lanes
 from tests import support
 
 G = 9.81
@@ -220,6 +221,37 @@ WELDED = """
   </worldbody>
 </mujoco>
 """
+
+
+@pytest.mark.parametrize("scene", ["pushed-box", "stack"])
+def test_many_worlds_are_each_as_one_alone(scene: str, device: str) -> None:
+    """However lanes are shared out among worlds; each is pushed and turned in its own way."""
+    count = lanes.CROWDED_WORLDS + 1 if device != "cpu" else 5
+    many = ss.Simulation(scene, ss.PbdR(), nworld=count, device=device, timestep=0.002)
+    push = np.zeros((count, many.mjm.nbody, 6))
+    push[:, 1:] = np.random.default_rng(0).normal(size=(count, many.mjm.nbody - 1, 6)) * [40, 40, 5, 1, 1, 1]
+    many.xfrc_applied = push
+    many.step(25)
+    exact = many.physics.arrays(many.m, many.d)["exact_qpos"].numpy()
+    assert np.abs(exact - many.mjm.qpos0).max() > 1e-3
+    for world in (0, 1, count // 2, count - 1):
+        one = ss.Simulation(scene, ss.PbdR(), device=device, timestep=0.002)
+        one.xfrc_applied = push[world]
+        one.step(25)
+        alone = one.physics.arrays(one.m, one.d)["exact_qpos"].numpy()[0]
+        np.testing.assert_allclose(exact[world], alone, rtol=0.0, atol=1e-12)
+
+
+def test_a_force_acts_in_the_centre_of_mass_that_a_body_has(device: str) -> None:
+    """Of the model, or of its particles, which for a wedge of two boxes is elsewhere: neither begins to turn."""
+    xml = """<mujoco><option gravity="0 0 0"/><worldbody><body><freejoint/>
+        <geom type="box" size=".1 .1 .1" mass="1"/><geom type="box" pos=".2 0 0" size=".1 .1 .1" mass="9"/>
+    </body></worldbody></mujoco>"""
+    for inertia in ("true", "packed"):
+        sim = ss.Simulation(xml, ss.PbdR(inertia=inertia), device=device, timestep=STEP)  # type: ignore[arg-type]
+        sim.xfrc_applied = np.array([[0.0] * 6, [0, 3.0, 0, 0, 0, 0]])
+        sim.step(20)
+        np.testing.assert_allclose(sim.qvel.numpy()[0, [1, 5]], [0.3 * 0.2, 0.0], atol=1e-6)
 
 
 def test_bodies_welded_together_fly_as_one(device: str) -> None:
