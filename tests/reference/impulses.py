@@ -152,7 +152,8 @@ def make_body(
 
 def cross_matrix(w: ArrayLike) -> Array:
     """That multiplies as w x does."""
-    return np.cross(np.asarray(w, dtype=float), -np.eye(3))
+    x, y, z = np.asarray(w, dtype=float)
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def exponential(w: ArrayLike) -> Array:
@@ -323,8 +324,11 @@ def _ways(bodies: Sequence[Body], contacts: _Contacts, dt: float) -> Array:
     """How far the two points of each contact go against each other in the substep, m, (ncon, 3)."""
     way = np.zeros_like(contacts.normal)
     for k, body in enumerate(bodies):
+        sides = _sides(contacts, k)
+        if not any(which.any() for which, _, _ in sides):
+            continue
         change = rotation_for(body.inertia_now, dt * body.angular) - np.eye(3)
-        for which, side, sign in _sides(contacts, k):
+        for which, side, sign in sides:
             way[which] += sign * (dt * body.linear / body.mass + contacts.lever[side, which] @ change.T)
     return way
 
