@@ -100,7 +100,7 @@ WORLD = f"""<mujoco>
     <body pos="0 0 7"><freejoint/><geom type="cylinder" size="0.1 0.05"/></body>
   </worldbody>
 </mujoco>"""
-NWORLD = 12
+NWORLD = 8
 
 
 def distance(sim: ss.Simulation, geom: int, x: Array) -> Array:
@@ -153,9 +153,8 @@ def test_no_contact_is_missed(device: str) -> None:
     physics = ss.PbdR(resolution=5)
     sim = ss.Simulation(WORLD, physics, nworld=NWORLD, device=device, nconmax=3000)
     rng = np.random.default_rng(8)
-    poses = np.concatenate(
-        [rng.uniform(-0.35, 0.35, (NWORLD, 3, 3)), rng.normal(size=(NWORLD, 3, 4))], axis=2
-    )  # fmt: skip
+    place = rng.uniform(-0.35, 0.35, (NWORLD, 1, 3)) + rng.uniform(-0.15, 0.15, (NWORLD, 3, 3))
+    poses = np.concatenate([place, rng.normal(size=(NWORLD, 3, 4))], axis=2)
     sim.qpos = poses.reshape(NWORLD, -1)
     room = room_of(sim.d)
     inputs = [physics._step(sim.m, sim.d)]

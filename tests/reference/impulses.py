@@ -132,18 +132,20 @@ def make_body(
         vel: velocity of the origin, m/s, (3,).
         omega: angular velocity in the world, rad/s, (3,).
     """
-    turn, inside, spin = (np.asarray(a, dtype=float) for a in (mat, centre, omega))
+    turn, inside, spin, own, start, moving = (
+        np.asarray(a, dtype=float) for a in (mat, centre, omega, inertia, pos, vel)
+    )
     arm = turn @ inside
     return Body(
         place=np.asarray(place, dtype=float) - inside,
         radius=np.asarray(radius, dtype=float),
         friction=friction,
         mass=mass,
-        inertia=np.asarray(inertia, dtype=float),
-        x=pos + arm,
+        inertia=own,
+        x=start + arm,
         mat=turn,
-        linear=mass * (vel + np.cross(spin, arm)),
-        angular=turn @ inertia @ turn.T @ spin,
+        linear=mass * (moving + np.cross(spin, arm)),
+        angular=turn @ own @ turn.T @ spin,
     )
 
 
@@ -232,7 +234,7 @@ def _find(bodies: Sequence[Body], ahead: Sequence[Body], planes: Sequence[Plane]
         turn = later.mat @ body.mat.T
         for plane in planes:
             n = np.asarray(plane.normal, dtype=float)
-            gaps = (centres - plane.point) @ n - body.radius
+            gaps = (centres - np.asarray(plane.point)) @ n - body.radius
             for i in np.flatnonzero(gaps < law.margin * body.radius):
                 lever = body.mat @ body.place[i] - body.radius[i] * n
                 was = gaps[i] - n @ (dt * velocity + (turn - np.eye(3)) @ lever)
