@@ -44,7 +44,7 @@ def weighed(sim: ss.Simulation, packed: model.Body) -> tuple[float, Array, Array
         inertia = axes @ np.diag(single(mjm.body_inertia[member])) @ axes.T
         parts.append((float(single(mjm.body_mass[member])), pos + mat @ single(mjm.body_ipos[member]), inertia))
     mass = sum(m for m, _, _ in parts)
-    centre = sum(m * at for m, at, _ in parts) / mass
+    centre = np.sum([m * at for m, at, _ in parts], axis=0) / mass
     total = np.zeros((3, 3))
     for m, at, inertia in parts:
         r = at - centre
@@ -177,7 +177,7 @@ def test_two_boxes_collide(device: str) -> None:
 
     def momenta() -> tuple[Array, Array]:
         linear = np.array([body.linear for body in pair.bodies])
-        return linear, sum(body.angular + np.cross(body.x, body.linear) for body in pair.bodies)
+        return linear, np.sum([body.angular + np.cross(body.x, body.linear) for body in pair.bodies], axis=0)
 
     before = momenta()
     for _ in range(30):
@@ -283,7 +283,7 @@ def test_a_free_body_keeps_angular_momentum_and_energy(device: str, dt: float) -
         sim.step()
         told.append(rotating(sim))
     angular, energy = np.array([each[0] for each in told]), np.array([each[1] for each in told])
-    size = np.linalg.norm(angular[0])
+    size = float(np.linalg.norm(angular[0]))
     np.testing.assert_allclose(angular, np.tile(angular[0], (1000, 1)), rtol=0.0, atol=1e-12 * size)
     np.testing.assert_allclose(energy, energy[0], rtol=1e-9)
     body = np.array([each[2].T @ each[0] for each in told]) / size

@@ -87,7 +87,7 @@ class Body:
     @property
     def omega(self) -> Array:
         """Angular velocity, rad/s."""
-        return np.linalg.solve(self.inertia_now, self.angular)
+        return np.linalg.inv(self.inertia_now) @ self.angular
 
     @property
     def energy(self) -> float:
