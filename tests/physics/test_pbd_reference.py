@@ -9,7 +9,6 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import mujoco
 import numpy as np
 import pytest
 import warp as wp
@@ -19,6 +18,23 @@ import stickslip as ss
 from stickslip.physics.pbd.physics import PbdR
 from stickslip.physics.pbd.rigid import rotation_of
 from tests.reference import particles as ref
+from tests.reference.free import (
+    BOX,
+    LYING,
+    MEETING,
+    PAIR,
+    PILE,
+    STEP,
+    THROWN,
+    Twin,
+    floor,
+    frame,
+    piled,
+    rotation,
+    single,
+    slope,
+    welded_pairs,
+)
 
 wp.set_module_options({"enable_backward": False})
 
@@ -26,12 +42,6 @@ Array = NDArray[np.float64]
 
 PLACE, VELOCITY = 1e-13, 1e-11
 """How far apart the two may be [m], [m/s]."""
-STEP = 1e-3  # [s]
-
-
-def single(value: Any) -> Any:
-    """As the device is given it."""
-    return np.asarray(value, dtype=np.float32).astype(float)
 
 
 def as_published(slip: str = "relative", substeps: int | None = None) -> PbdR:
@@ -44,64 +54,6 @@ def as_published(slip: str = "relative", substeps: int | None = None) -> PbdR:
         iterations=10,
         substeps=substeps,
     )
-
-
-def frame(quat: ArrayLike) -> Array:
-    """Rotation of a quaternion of any length."""
-    mat = np.zeros(9)
-    mujoco.mju_quat2Mat(mat, np.asarray(quat, dtype=float) / np.linalg.norm(quat))
-    return mat.reshape(3, 3)
-
-
-def rotation(rng: np.random.Generator, angle: float | None = None) -> Array:
-    """About a random axis, by an angle up to a half turn if none is given."""
-    axis = rng.normal(size=3)
-    half = 0.5 * (rng.uniform(0.0, np.pi) if angle is None else angle)
-    return frame([np.cos(half), *(np.sin(half) * axis / np.linalg.norm(axis))])
-
-
-@dataclasses.dataclass
-class Twin:
-    """A simulation of free bodies and its reference, from the same start.
-
-    Attributes:
-        sim: the simulation
-        bodies: the same in the reference
-        law: of the reference
-        planes: likewise
-        substeps: of each step
-    """
-
-    sim: ss.Simulation
-    bodies: list[ref.Body]
-    law: ref.Law
-    planes: tuple[ref.Plane, ...]
-    substeps: int
-
-    def state(self) -> tuple[Array, Array]:
-        """qpos and qvel of the physics, in double precision, body by body, (nbody, 7) and (nbody, 6)."""
-        arrays = self.sim.physics.arrays(self.sim.m, self.sim.d)
-        return arrays["exact_qpos"].numpy().reshape(-1, 7), arrays["exact_qvel"].numpy().reshape(-1, 6)
-
-    def step(self, force: ArrayLike | None = None, torque: ArrayLike | None = None) -> None:
-        """One of the physics, and its substeps of the reference, with a wrench at each body's centre of mass."""
-        dt = float(single(self.sim.mjm.opt.timestep)) / self.substeps
-        gravity = single(self.sim.mjm.opt.gravity)
-        self.sim.step()
-        for _ in range(self.substeps):
-            ref.substep(
-                self.bodies, dt, self.law, planes=self.planes, gravity=gravity, force=force, torque=torque
-            )  # fmt: skip
-
-    def check(self) -> None:
-        """Every particle is where it should be, and moves as it should."""
-        qpos, qvel = self.state()
-        for body, packed, pose, velocity in zip(self.bodies, self.sim.m.bodies, qpos, qvel, strict=True):
-            mat = frame(pose[3:])
-            arm = packed.centre @ mat.T
-            np.testing.assert_allclose(pose[:3] + arm, body.x, rtol=0.0, atol=PLACE)
-            moving = velocity[:3] + np.cross(mat @ velocity[3:], arm)
-            np.testing.assert_allclose(moving, body.v, rtol=0.0, atol=VELOCITY)
 
 
 def twin(
@@ -130,23 +82,10 @@ def twin(
             )
         )  # fmt: skip
     law = ref.Law(relative=physics.slip == "relative", rigid=True)
-    return Twin(sim, bodies, law, tuple(planes), physics.substeps or 1)
-
-
-def floor(friction: float) -> ref.Plane:
-    return ref.Plane((0.0, 0.0, 0.0), (0.0, 0.0, 1.0), float(single(friction)))
+    return Twin(sim, ref, bodies, law, tuple(planes), physics.substeps or 1, PLACE, VELOCITY)
 
 
 # contacts
-
-BOX = """<mujoco>
-  <worldbody>
-    <geom type="plane" size="5 5 0.1" friction="0.4" condim="3"/>
-    <body pos="0 0 1"><freejoint/><geom type="box" size="0.1 0.1 0.1" mass="4" friction="0.4"/></body>
-  </worldbody>
-</mujoco>"""
-THROWN = [0.0, 0.0, 0.155, 0.9, 0.3, 0.2, 0.1], [1.0, 0.5, -1.0, 3.0, -2.0, 4.0]
-LYING = [0.3, -0.2, 0.0999, 1.0, 0.0, 0.0, 0.2], [0.5, -0.3, 0.0, 0.0, 0.0, 2.0]
 
 
 @pytest.mark.parametrize("substeps", [1, 10])
@@ -162,21 +101,10 @@ def test_a_box_on_a_plane(device: str, start: tuple[list[float], list[float]], s
     assert np.linalg.norm(qvel[0, :2] - single(start[1])[:2]) > 0.1  # friction has slowed it
 
 
-PAIR = """<mujoco>
-  <option gravity="0 0 0"/>
-  <worldbody>
-    <body pos="0 0 1"><freejoint/><geom type="box" size="0.1 0.1 0.1" mass="4" friction="0.3"/></body>
-    <body pos="0 0 2"><freejoint/><geom type="box" size="0.06 0.08 0.06" mass="1.5" friction="0.5"/></body>
-  </worldbody>
-</mujoco>"""
-
-
 @pytest.mark.parametrize("slip", ["absolute", "relative"])
 def test_two_boxes_collide(device: str, slip: str) -> None:
     """Of different mass, particles and friction, off centre and with spin, in free space."""
-    qpos = [0.0, 0.0, 0.0, 1.0, 0.1, -0.2, 0.05], [0.2, 0.05, 0.03, 0.7, 0.2, 0.4, -0.3]
-    qvel = [1.0, 0.3, 0.0, 2.0, 1.0, -3.0], [-1.5, 0.0, 0.2, -4.0, 2.0, 1.0]
-    pair = twin(PAIR, as_published(slip), device, qpos, qvel)
+    pair = twin(PAIR, as_published(slip), device, *MEETING)
     start = [ref.momentum_of(body.mass, body.x, body.v)[0] for body in pair.bodies]
     for _ in range(30):
         pair.step()
@@ -190,49 +118,16 @@ def test_two_boxes_collide(device: str, slip: str) -> None:
         assert kept > 1e-2
 
 
-SLOPE = np.radians(20.0)
-PILE = f"""<mujoco>
-  <worldbody>
-    <geom type="plane" size="5 5 0.1" pos="0.02 -0.01 0.03" euler="0 {np.degrees(SLOPE)} 0" friction="0.5"/>
-    <body pos="0 0 1"><freejoint/><geom type="box" size="0.1 0.1 0.1" mass="4" friction="0.3"/></body>
-    <body pos="0 0 2"><freejoint/><geom type="box" size="0.06 0.08 0.06" mass="1.5" friction="0.6"/></body>
-    <body pos="0 0 3">
-      <freejoint/>
-      <geom type="box" size="0.12 0.03 0.03" pos="0.1 0 0" mass="1" friction="0.2"/>
-      <body pos="0.02 0.02 0.07" euler="0 0 15">
-        <geom type="box" size="0.04 0.04 0.04" mass="0.7" friction="0.2"/>
-      </body>
-    </body>
-  </worldbody>
-</mujoco>"""
-
-
 @pytest.mark.parametrize("slip", ["absolute", "relative"])
 def test_three_bodies_on_a_slope(device: str, slip: str) -> None:
     """A box, another that falls on it, and beside them a body of two geoms, off its frame and welded at an angle."""
-    normal = np.array([np.sin(SLOPE), 0.0, np.cos(SLOPE)])
-    slope = ref.Plane((0.02, -0.01, 0.03), normal, float(single(0.5)))
-    tilt = np.array([np.cos(0.5 * SLOPE), 0.0, np.sin(0.5 * SLOPE), 0.0])
-    along = np.array([np.cos(SLOPE), 0.0, -np.sin(SLOPE)])
-    origin = np.array(slope.point)
-    qpos = (
-        [*(origin + 0.0995 * normal), *tilt],
-        [*(origin + 0.05 * along + 0.265 * normal), 0.9, 0.3, -0.1, 0.2],
-        [*(origin + 0.13 * along + 0.035 * normal), *(tilt + [0.0, 0.03, 0.02, -0.05])],
-    )
-    qvel = (
-        [0.3, 0.1, -0.1, 0.0, 0.0, 1.0],
-        [0.2, -0.1, -1.0, 2.0, -3.0, 1.0],
-        [-1.0, 0.0, 0.1, 0.0, 1.0, 0.5],
-    )
-    pile = twin(PILE, as_published(slip), device, qpos, qvel, planes=[slope])
+    pile = twin(PILE, as_published(slip), device, *piled(), planes=[slope()])
     assert len(pile.bodies[2].x) > 64  # both geoms
     touching = set()
     for _ in range(30):
         pile.step()
         pile.check()
-        weld = pile.sim.mjm.body_weldid[pile.sim.mjm.geom_bodyid[pile.sim.contacts().geom]]
-        touching |= {tuple(sorted(pair)) for pair in weld.tolist()}
+        touching |= welded_pairs(pile.sim)
     assert touching >= {(0, 1), (0, 3), (1, 2), (1, 3)}
 
 

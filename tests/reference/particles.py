@@ -151,6 +151,11 @@ def make_body(
 # one body
 
 
+def motion_of(body: Body) -> tuple[NDArray, NDArray]:
+    """Places and velocities of its particles, m and m/s, (n, 3)."""
+    return body.x, body.v
+
+
 def centre_of(mass: NDArray, x: NDArray) -> NDArray:
     """Centre of mass, (3,)."""
     return mass @ x / mass.sum()
