@@ -97,6 +97,19 @@ def test_a_ball_rolls_on(device: str) -> None:
     np.testing.assert_allclose(turn.reshape(3, 3) @ spin, [0.0, speed / 0.05, 0.0], atol=1e-4)
 
 
+@pytest.mark.parametrize("speed", [1.0, 5.0])
+def test_a_fast_ball_rolls_on_the_floor_and_not_in_it(speed: float, device: str) -> None:
+    """The point that touches goes round the ball; how deep the ball is has nothing to do with that."""
+    xml = """<mujoco><worldbody><geom type="plane" size="1 1 .1"/>
+        <body pos="0 0 .05"><freejoint/><geom type="sphere" size=".05" mass=".5"/></body></worldbody></mujoco>"""
+    sim = ss.Simulation(xml, ss.PbdR(), device=device, timestep=SUBSTEP)
+    sim.qvel = [speed, 0.0, 0.0, 0.0, speed / 0.05, 0.0]
+    sim.step(500)
+    np.testing.assert_allclose(sim.qpos.numpy()[0, [0, 2]], [0.5 * speed, 0.05], atol=1e-6)
+    np.testing.assert_allclose(sim.qvel.numpy()[0], [speed, 0.0, 0.0, 0.0, speed / 0.05, 0.0], atol=1e-5)
+    np.testing.assert_allclose(sim.contacts().dist, 0.0, atol=1e-6)
+
+
 def test_a_stack_stands(device: str) -> None:
     """Five boxes: none moves by more than micrometres, and in the end none moves at all."""
     sim = ss.Simulation("stack", ss.PbdR(), device=device, timestep=STEP)

@@ -237,11 +237,12 @@ def _find(bodies: Sequence[Body], ahead: Sequence[Body], planes: Sequence[Plane]
             gaps = (centres - np.asarray(plane.point)) @ n - body.radius
             for i in np.flatnonzero(gaps < law.margin * body.radius):
                 lever = body.mat @ body.place[i] - body.radius[i] * n
-                was = gaps[i] - n @ (dt * velocity + (turn - np.eye(3)) @ lever)
+                was = gaps[i] - n @ (centres[i] - body.x - body.mat @ body.place[i])
+                full = gaps[i] - n @ (dt * velocity + (turn - np.eye(3)) @ lever)
                 point = centres[i] - (body.radius[i] + 0.5 * gaps[i]) * n - dt * velocity
                 mu = max(body.friction, plane.friction)
                 found.append(
-                    (a, WORLD, n, (lever, none), (point - body.x, none), _room(was, dt, law), grain[a], mu)
+                    (a, WORLD, n, (lever, none), (point - body.x, none), full - was + _room(was, dt, law), grain[a], mu)
                 )  # fmt: skip
         for b in range(a):
             theirs, there = bodies[b], ahead[b].centres
@@ -259,10 +260,15 @@ def _find(bodies: Sequence[Body], ahead: Sequence[Body], planes: Sequence[Plane]
                     theirs.mat @ theirs.place[j] + theirs.radius[j] * n,
                 )
                 was = n @ (body.x + levers[0] - theirs.x - levers[1])
+                ways = [
+                    later.x + later.mat @ body.mat.T @ levers[0] - body.x - levers[0],
+                    ahead[b].x + ahead[b].mat @ theirs.mat.T @ levers[1] - theirs.x - levers[1],
+                ]
+                room = gaps[i, j] - n @ (ways[0] - ways[1]) - was + _room(was, dt, law)
                 point = centres[i] - (body.radius[i] + 0.5 * gaps[i, j]) * n - dt * mean
                 mass = grain[a] * grain[b] / (grain[a] + grain[b])
                 mu = max(body.friction, theirs.friction)
-                found.append((a, b, n, levers, (point - body.x, point - theirs.x), _room(was, dt, law), mass, mu))
+                found.append((a, b, n, levers, (point - body.x, point - theirs.x), room, mass, mu))
     one, other, normal, lever, arm, room, mass, friction = zip(*found, strict=True) if found else [()] * 8
     return _Contacts(
         np.array(one, dtype=int),

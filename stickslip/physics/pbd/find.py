@@ -280,31 +280,39 @@ def settle(s: Step, moment: Moment, worldid: int, index: int):
     body = shape.owner[particle]
     geom = shape.geom[particle]
     radius = shape.radius[particle]
-    r = bodies.body[worldid, body].rotation
+    before = bodies.body[worldid, body].before
+    pos = bodies.slot[worldid, body].pos
     at = shape.place[particle] - bodies.body[worldid, body].centre
+    lever = bodies.body[worldid, body].rotation * at
     from_centre = bodies.slot[worldid, body].turn * at
-    centre = bodies.slot[worldid, body].pos + from_centre
-    lever = r * at
+    point = pos + from_centre - (radius + real(0.5) * gap) * normal
     mass = bodies.body[worldid, body].grain
     velocity = bodies.slot[worldid, body].vel
+    # how far the particle comes along the normal in the substep, against what it touches; and where it is touched does
+    way = wp.dot(normal, pos + from_centre - before - lever)
+    surface_way = way
     rest = real(0.0)
     opposite = wp.vec3d()
     counter = wp.vec3d()
     drift = wp.vec3d()
     if other != NOBODY:
         theirs = shape.owner[other]
-        across = position_of(shape, bodies, worldid, other)
-        mu = friction_between(s.surface, worldid, geom, shape.geom[other])
-        point = centre - (radius + real(0.5) * gap) * normal
-        if particle > other:  # both sides of a pair mean the same point
-            point = bodies.slot[worldid, theirs].pos + across + (shape.radius[other] + real(0.5) * gap) * normal
+        their_radius = shape.radius[other]
+        their_pos = bodies.slot[worldid, theirs].pos
         opposite = shape.place[other] - bodies.body[worldid, theirs].centre
         counter = bodies.body[worldid, theirs].rotation * opposite
+        across = bodies.slot[worldid, theirs].turn * opposite
+        mu = friction_between(s.surface, worldid, geom, shape.geom[other])
+        if particle > other:  # both sides of a pair mean the same point
+            point = their_pos + across + (their_radius + real(0.5) * gap) * normal
+        way -= wp.dot(normal, their_pos + across - bodies.body[worldid, theirs].before - counter)
+        rest = radius + their_radius
+        surface_way = way
         if s.options.surface != 0:
-            opposite += shape.radius[other] * (wp.transpose(bodies.body[worldid, theirs].rotation) * normal)
-            counter += shape.radius[other] * normal
-        else:
-            rest = radius + shape.radius[other]
+            out = their_radius * (wp.transpose(bodies.body[worldid, theirs].rotation) * normal)
+            surface_way -= wp.dot(normal, bodies.slot[worldid, theirs].turn * out) - their_radius
+            opposite += out
+            counter += their_radius * normal
         grain = bodies.body[worldid, theirs].grain
         mass = mass * grain / (mass + grain)
         ours = bodies.body[worldid, body].light
@@ -314,21 +322,19 @@ def settle(s: Step, moment: Moment, worldid: int, index: int):
         collider = touching.collider[worldid, index]
         mu = friction_between(s.surface, worldid, geom, shape.collider_geom[collider])
         if shape.collider_mocap[collider] >= 0:
-            drift = drift_of(s.world.hand, moment, worldid, shape.collider_mocap[collider], centre - radius * normal)
-        point = centre - (radius + real(0.5) * gap) * normal
+            touched = pos + from_centre - radius * normal
+            drift = drift_of(s.world.hand, moment, worldid, shape.collider_mocap[collider], touched)
+        way -= dt * wp.dot(normal, drift)
+        surface_way = way
+        rest = wp.dot(normal, pos + from_centre) - gap
     if s.options.surface != 0:
-        at -= radius * (wp.transpose(r) * normal)
+        out = radius * (wp.transpose(bodies.body[worldid, body].rotation) * normal)
+        surface_way -= wp.dot(normal, bodies.slot[worldid, body].turn * out) - radius
+        at -= out
         lever -= radius * normal
-    # gap = normal . (pos + turn at) - rest, less that of what is opposite; and the gap of the start of the substep
-    if other == NOBODY:
-        rest = wp.dot(normal, bodies.slot[worldid, body].pos + bodies.slot[worldid, body].turn * at) - gap
-    was = wp.dot(normal, bodies.body[worldid, body].before + lever) - rest
-    if other != NOBODY:
-        was -= wp.dot(normal, bodies.body[worldid, shape.owner[other]].before + counter)
-    else:
-        was += dt * wp.dot(normal, drift)
     slack = real(0.0)
     if s.options.accumulate != 0:
+        was = gap - way
         slack = wp.min(was + dt * wp.max(-RECOVERY * was, GENTLE), real(0.0))
     touching.friction[worldid, index] = mu
     touching.drift[worldid, index] = drift
@@ -339,10 +345,10 @@ def settle(s: Step, moment: Moment, worldid: int, index: int):
     touching.lever[worldid, index] = lever
     touching.counter[worldid, index] = counter
     touching.point[worldid, index] = point
-    touching.arm[worldid, index] = point - dt * velocity - bodies.body[worldid, body].before
+    touching.arm[worldid, index] = point - dt * velocity - before
     touching.rest[worldid, index] = rest
     touching.slack[worldid, index] = slack
-    touching.room_left[worldid, index] = was - slack
+    touching.room_left[worldid, index] = gap - surface_way - slack
     touching.mass[worldid, index] = mass
 
 

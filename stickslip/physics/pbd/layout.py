@@ -146,7 +146,7 @@ class Touching:
     gap: wp.array2d[real]  # when it was found, and after a step then [m]
     place: wp.array2d[wp.vec3d]  # where it is touched, in the frame of its body about the centre of mass [m]
     opposite: wp.array2d[wp.vec3d]  # where the other is
-    rest: wp.array2d[real]  # what is to be taken off normal . (place - opposite) for the gap [m]
+    rest: wp.array2d[real]  # what is to be taken off normal . (centre - centre) of the particles for the gap [m]
     slack: wp.array2d[real]  # of the gap that may stay for now [m]; not positive
     lever: wp.array2d[wp.vec3d]  # from the centre of mass to `place` at the start of the substep, in the world [m]
     counter: wp.array2d[wp.vec3d]  # likewise to `opposite`

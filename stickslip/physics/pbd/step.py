@@ -218,20 +218,24 @@ def begin_step(s: Step, worldid: int) -> Moment:
 
 
 @wp.func
+def centre_of(shape: Shape, bodies: Bodies, worldid: int, particle: int) -> wp.vec3d:
+    """Where a particle is at the end of a substep [m]."""
+    body = shape.owner[particle]
+    at = shape.place[particle] - bodies.body[worldid, body].centre
+    return bodies.slot[worldid, body].pos + bodies.body[worldid, body].rotation * at
+
+
+@wp.func
 def weigh_contact(shape: Shape, bodies: Bodies, touching: Touching, worldid: int, c: int, dt: real) -> int:
     """The gap of a contact at the end of the step, and its force in the place of its displacement [N].
 
     Returns 1 if it touches or has a force; of two that are the two sides of one, for one of them.
     """
-    body = shape.owner[touching.particle[worldid, c]]
     normal = touching.normal[worldid, c]
-    r = bodies.body[worldid, body].rotation * touching.place[worldid, c]
-    gap = wp.dot(normal, bodies.slot[worldid, body].pos + r) - touching.rest[worldid, c]
+    gap = wp.dot(normal, centre_of(shape, bodies, worldid, touching.particle[worldid, c])) - touching.rest[worldid, c]
     other = touching.other[worldid, c]
     if other != NOBODY:
-        theirs = shape.owner[other]
-        r = bodies.body[worldid, theirs].rotation * touching.opposite[worldid, c]
-        gap -= wp.dot(normal, bodies.slot[worldid, theirs].pos + r)
+        gap -= wp.dot(normal, centre_of(shape, bodies, worldid, other))
     force = touching.mass[worldid, c] / (dt * dt) * touching.shift[worldid, c]
     touching.gap[worldid, c] = gap
     touching.last[worldid, c] = force
