@@ -144,6 +144,9 @@ class BenchRun:
     """A small form that shows that it works; its figures mean nothing."""
     again: bool = False
     """Measure anew what is already there."""
+    add: bool = False
+    """Add the physics named to what is stored, although the code has changed since. Machine, versions and settings
+    must be the same; which code it was, and when, is stored with what is added."""
     seed: int = 0
     """Of every random number."""
     set: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
@@ -183,6 +186,7 @@ class BenchRun:
                 settings=settings,
                 quick=self.quick,
                 again=self.again,
+                add=self.add,
                 seed=self.seed,
                 console=console,
                 prefix=f"{place} of {len(names)}, " if len(names) > 1 else "",

@@ -13,7 +13,7 @@ from stickslip.errors import BufferOverflow, DeviceError, Diverged, InputError, 
 from tests import support
 
 
-@pytest.fixture(params=sorted(ss.PHYSICS))
+@pytest.fixture(params=support.EVERY)
 def physics(request: pytest.FixtureRequest) -> ss.Physics:
     """Every physics there is, at its defaults."""
     return ss.PHYSICS[request.param]()

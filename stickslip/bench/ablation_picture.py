@@ -82,7 +82,7 @@ def _draw_panel(ax: Any, result: Result, values: Mapping[str, float], least: flo
     ax.set_xscale("log")
     ax.set_xlim(low, ROOM * high)
     ax.minorticks_off()
-    ax.set_yticks(range(len(rows)), [_name(label) for label in rows])
+    ax.set_yticks(range(len(rows)), [style.in_full(label) for label in rows])
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.grid(False, axis="y")
 
@@ -92,11 +92,3 @@ def _order(labels: Sequence[str]) -> list[str]:
     pbd, *paper = ablation.PUBLISHED
     known = [*ablation.OWN, *paper, pbd]
     return [label for label in known if label in labels] + [label for label in labels if label not in known]
-
-
-def _name(label: str) -> str:
-    """`pbd-r: inertia packed`, `pbd-r-paper: without velocity`."""
-    name, colon, text = label.partition(":")
-    fields = [part.split("=", 1) for part in text.split(",") if "=" in part]
-    told = [f"without {field}" if value == "false" else f"{field} {value}" for field, value in fields]
-    return f"{name}{colon} {', '.join(told)}" if told else name

@@ -17,8 +17,9 @@ from stickslip.bench.result import Result
 QUICK = "Small form: it shows that the experiment works; the figures mean nothing."
 BEST, DOUBT = "★", "†"
 INTRODUCTION = (
-    "Every contact physics in every experiment. A star marks the best of each row, among values that differ in the "
-    "three digits printed; for an error the smallest magnitude is best. MuJoCo appears twice: with its defaults, and "
+    "Every contact physics that is there to be used; those that are there to be compared with stand in the experiments "
+    "that show why. A star marks the best of each row, among values that differ in the three digits printed; for an "
+    "error the smallest magnitude is best. A dash is what was not run. MuJoCo appears twice: with its defaults, and "
     "with the settings its users recommend against creep (elliptic cone, impratio 100)."
 )
 

@@ -9,8 +9,7 @@ takes the body's own has no such error at any resolution.
 With every test stand how many spheres there are, how much of the volume they fill, and the share of the true inertia
 about the vertical that they have as points. A physics that knows no spheres can be run beside (`--physics`): it gives a
 level line. The bunny is simulated for a shorter time than the boxes, since it takes thousands of spheres. Its spheres
-need not reach as low as it does: few of them fall by millimetres first, and that is among the errors of its way. With
-the mass of its spheres it has another centre of mass than its own, in which the force acts: it turns as it is pushed.
+need not reach as low as it does: few of them fall by millimetres first, and that is among the errors of its way.
 
 The picture begins with what bodies are made of. With their true inertia, bodies other than boxes and meshes have their
 outer spheres moved to the surface; with that of their spheres these are left in their lattice.
@@ -22,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+import stickslip
 from stickslip.bench import contenders, seven_tests, spheres, style
 from stickslip.bench.experiment import Experiment, Outcome, Reported, Score, Trial, setting
 from stickslip.bench.result import Result
@@ -36,7 +36,7 @@ GEOMS = {
     "cylinder": '<geom type="cylinder" size="0.1 0.06"/>',
 }
 """Shapes that are drawn, besides the mesh."""
-USUAL, USUAL_MESH = 4, 16
+USUAL, USUAL_MESH = stickslip.PbdR.resolution, stickslip.PbdR.mesh_resolution
 """Resolutions that the physics has by default."""
 KINDS = ("push", "torque", "rod")
 

@@ -43,9 +43,10 @@ class Result:
         outcomes: label of the contender -> label of the case -> figures, series and problems, or why it cannot run
         machine: where it was measured
         versions: of everything that matters to a figure
-        source: digest of the code of all physics, scenes and the experiment
+        source: digest of the code of all physics, scenes and the experiment, but for contenders in `added`
         time: when it was begun, UTC
         seconds: wall time of all measurements
+        added: label of a contender that was added later -> source, time and seconds of its own
     """
 
     experiment: str
@@ -61,12 +62,17 @@ class Result:
     source: str = ""
     seconds: float = 0.0
     outcomes: dict[str, dict[str, dict[str, Any]]] = dataclasses.field(default_factory=dict)
+    added: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     format: int = FORMAT
 
     @property
     def complete(self) -> bool:
         """Whether every contender has an outcome in every case."""
         return all(case in self.outcomes.get(label, {}) for label in self.contenders for case in self.cases)
+
+    def source_of(self, label: str) -> str:
+        """Digest of the code that a contender was measured with."""
+        return str(self.added.get(label, {}).get("source", self.source))
 
     def has(self, label: str, case: str) -> bool:
         """Whether the contender ran that case."""
@@ -116,7 +122,8 @@ def load(path: pathlib.Path) -> Result:
 
 def _check(result: Result) -> None:
     """Raise TypeError if a field holds something else than it should."""
-    kinds = {"settings": dict, "contenders": dict, "cases": list, "machine": dict, "versions": dict, "outcomes": dict}
+    names = ("settings", "contenders", "machine", "versions", "outcomes", "added")
+    kinds = {**dict.fromkeys(names, dict), "cases": list}
     for name, kind in kinds.items():
         if not isinstance(getattr(result, name), kind):
             raise TypeError(f"{name} is not a {kind.__name__}")

@@ -23,6 +23,8 @@ from stickslip.physics.base import Physics
 from stickslip.progress import progress_bar
 from stickslip.simulation import resolve_device
 
+CONDITIONS = ("quick", "seed", "device", "settings", "cases", "machine", "versions")
+"""What two runs must have in common, besides the code, for their figures to stand in one file."""
 DIGITS = 6
 """Significant digits a stored series keeps."""
 
@@ -36,6 +38,7 @@ def run(
     settings: Mapping[str, Any] | None = None,
     quick: bool = False,
     again: bool = False,
+    add: bool = False,
     seed: int = 0,
     picture: bool = True,
     console: Console | None = None,
@@ -52,6 +55,8 @@ def run(
         settings: those that differ from the experiment's defaults, as values or text
         quick: the small form, which shows that the experiment works and measures nothing
         again: measure what is already there once more
+        add: add contenders to what an earlier run stored, although the code may have changed since; what they were
+            measured with is stored with them
         seed: of every random number
         picture: whether to draw
         console: where to show progress; None shows nothing
@@ -60,6 +65,8 @@ def run(
 
     Returns the path of the JSON file.
     """
+    if add and physics is None:
+        raise InputError("no physics given to add: name one or more (--physics)")
     if physics is None:
         physics = entrants_of(experiment)
     entrants = dict(physics) if isinstance(physics, Mapping) else contenders.resolve(physics)
@@ -85,7 +92,9 @@ def run(
         time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
     console = console or Console(quiet=True)
-    fresh = not _resume(result, path, again=again, timing=experiment.timing, console=console)
+    if add:
+        _take_in(result, path, again=again, timing=experiment.timing)
+    fresh = not add and not _resume(result, path, again=again, timing=experiment.timing, console=console)
     todo = [(case, label) for case in cases for label in entrants if case not in result.outcomes.get(label, {})]
     if not todo:
         message = f"{experiment.name}: all of it is in {escape(str(path))}; --again measures anew"
@@ -101,8 +110,11 @@ def run(
             outcome = _attempt(experiment, cases[case], entrants[label], chosen, trial)
             result.outcomes.setdefault(label, {})[case] = outcome
             experiment.relate(result)
-            result.seconds += time.perf_counter() - started
-            started = time.perf_counter()
+            spent, started = time.perf_counter() - started, time.perf_counter()
+            if label in result.added:
+                result.added[label]["seconds"] += spent
+            else:
+                result.seconds += spent
             if fresh and index == 0:
                 path.with_suffix(".png").unlink(missing_ok=True)  # it shows what is now replaced
             result.save(path)
@@ -170,14 +182,13 @@ def _resume(result: Result, path: pathlib.Path, *, again: bool, timing: bool, co
             f"{path} holds measured figures, which the small form would replace: "
             "name another folder (--out), or say --again"
         )
-    for name in ("quick", "seed", "device", "settings", "cases", "machine", "versions", "source"):
+    for name in (*CONDITIONS, "source"):
         if getattr(old, name) != getattr(result, name):
             what = "the code of the physics or of the experiment" if name == "source" else name
             return start_over(f"{what} differs from that of {path}")
     asked = set(result.contenders)
-    same = {label for label in asked if old.contenders.get(label) == result.contenders[label]}
     others = set(old.contenders) - asked
-    keep = others | (set() if again else same)
+    keep = others | (set() if again else _same(old, result))
     kept = {label: dict(cases) for label, cases in old.outcomes.items() if label in keep}
     whole = all(case in kept.get(label, {}) for label in asked for case in old.cases)
     if timing and not whole:
@@ -188,9 +199,52 @@ def _resume(result: Result, path: pathlib.Path, *, again: bool, timing: bool, co
         **result.contenders,
     }
     result.outcomes = kept
+    result.added = {label: how for label, how in old.added.items() if label in kept}
     if kept:
         result.time, result.seconds = old.time, old.seconds
     return bool(kept)
+
+
+def _take_in(result: Result, path: pathlib.Path, *, again: bool, timing: bool) -> None:
+    """Make `result` the one that is stored, less what is asked for; that is to be added to it, with its provenance.
+
+    Of what is asked for, what was measured with the code there is now is kept, unless `again`. Raises InputError if
+    there is nothing to add to, or if it was measured under other conditions.
+    """
+    if not path.exists():
+        raise InputError(f"{path} is not there: there is nothing to add to; run it without --add")
+    if timing:
+        raise InputError(f"{result.experiment}: step times are compared within one run only; run it without --add")
+    old = load(path)
+    differ = [name for name in CONDITIONS if getattr(old, name) != getattr(result, name)]
+    if differ:
+        raise InputError(
+            f"{path} was measured under other conditions, and what is added would not compare; "
+            f"these differ: {'; '.join(_difference(old, result, name) for name in differ)}"
+        )
+    now, asked = result.source, set(result.contenders)
+    keep = set(old.contenders) - asked | (set() if again else _same(old, result))
+    result.added = {label: how for label, how in old.added.items() if label in keep}
+    for label in asked - keep:
+        result.added[label] = {"source": now, "time": result.time, "seconds": 0.0}
+    result.outcomes = {label: dict(cases) for label, cases in old.outcomes.items() if label in keep}
+    result.contenders = {**old.contenders, **result.contenders}
+    result.source, result.time, result.seconds = old.source, old.time, old.seconds
+
+
+def _same(old: Result, new: Result) -> set[str]:
+    """Contenders of the new result that the old one has too, with the same parameters and of the same code."""
+    there = [label for label, what in new.contenders.items() if old.contenders.get(label) == what]
+    return {label for label in there if old.source_of(label) == new.source}
+
+
+def _difference(old: Result, new: Result, name: str) -> str:
+    """`versions (numpy: 2.0 there, 2.1 now)`."""
+    there, now = getattr(old, name), getattr(new, name)
+    if not isinstance(there, dict):
+        return f"{name} ({there} there, {now} now)"
+    keys = [key for key in {**there, **now} if there.get(key) != now.get(key)]
+    return f"{name} ({', '.join(f'{key}: {there.get(key)} there, {now.get(key)} now' for key in keys)})"
 
 
 def _listed(obj: Any) -> Any:

@@ -348,35 +348,16 @@ def _measure_rod(case: Case, physics: Physics[Any, Any], settings: Settings, tri
         mu=case.mu,
         ratio=pushing.patch_ratio(settings.half),
     )
-    given = f"mu={case.mu!r},offset={push.offset!r},distance={push.distance!r}"
-    scene = f"rod-push:{given},mass={settings.mass!r},half={settings.half!r}"
-    by_hand = not _has_joints(physics, scene)
-    sim = trial.simulation(f"{scene},mocap={int(by_hand)}", physics, nworld=settings.runs, timestep=case.timestep)
-    noise = _noise(case, settings, trial, settings.runs, settings.half)
-    sim.qvel = np.pad(noise, ((0, 0), (0, sim.mjm.nv - 6)))
-    start = sim.mocap_pos.numpy().copy() if by_hand else np.zeros(3)
-
-    def lead(index: int) -> None:
-        now = index * case.timestep
-        if by_hand:  # a step ends where the hand is
-            sim.mocap_pos = start + [0.5 * settings.acceleration * (now + case.timestep) ** 2, 0.0, 0.0]
-            return
-        target = 0.5 * settings.acceleration * now**2
-        sim.ctrl = [rod_push.command(target, settings.acceleration * now, settings.acceleration)]
-
-    track = trial.record(sim, round(settings.duration / case.timestep), state_of, before=lead)
-    time, qpos = track["time"], track["qpos"]
+    sim, time, qpos, rod = _rod_track(case, push, physics, settings, trial)
     travel = 0.5 * settings.acceleration * time**2
-    if by_hand:
-        qpos = np.concatenate([qpos, np.broadcast_to(travel[:, None, None], (*qpos.shape[:2], 1))], axis=2)
     paths = {
         "": _path(push, float(travel[-1])),
         "corner_": _path(dataclasses.replace(push, ratio=pushing.corner_ratio(settings.half)), float(travel[-1])),
     }
     scored = pushing.first_half(travel, push, min(path.lost for path in paths.values()))
     since, until = time[scored][[0, -1]]
-    lost = np.array([_lost(qpos[:, world], time, push) for world in range(settings.runs)])
-    stray = float(np.abs(qpos[..., 7] - travel[:, None]).max())
+    lost = np.array([_lost(qpos[:, world], rod[:, world], time, push) for world in range(settings.runs)])
+    stray = float(np.abs(rod - travel[:, None]).max())
     found = problems(sim)
     if stray > STRAY:
         found.append(f"the rod strayed {1e3 * stray:.3g} mm from its way: what it pushed is not the reference's")
@@ -401,6 +382,35 @@ def _measure_rod(case: Case, physics: Physics[Any, Any], settings: Settings, tri
     return Outcome(figures, courses, found)
 
 
+def _rod_track(
+    case: Case, push: pushing.Push, physics: Physics[Any, Any], settings: Settings, trial: Trial
+) -> tuple[Simulation, Array, Array, Array]:
+    """Test 7 simulated, and its course: time (n,), positions (n, worlds, nq), way of the rod (n, worlds) [m]."""
+    given = f"mu={case.mu!r},offset={push.offset!r},distance={push.distance!r}"
+    scene = f"rod-push:{given},mass={settings.mass!r},half={settings.half!r}"
+    by_hand = not _has_joints(physics, scene)
+    sim = trial.simulation(f"{scene},mocap={int(by_hand)}", physics, nworld=settings.runs, timestep=case.timestep)
+    noise = _noise(case, settings, trial, settings.runs, settings.half)
+    sim.qvel = np.pad(noise, ((0, 0), (0, sim.mjm.nv - 6)))
+    start = sim.mocap_pos.numpy().copy() if by_hand else np.zeros(3)
+
+    def lead(index: int) -> None:
+        now = index * case.timestep
+        if by_hand:  # a step ends where the hand is
+            sim.mocap_pos = start + [0.5 * settings.acceleration * (now + case.timestep) ** 2, 0.0, 0.0]
+            return
+        target = 0.5 * settings.acceleration * now**2
+        sim.ctrl = [rod_push.command(target, settings.acceleration * now, settings.acceleration)]
+
+    def sample(sim: Simulation) -> dict[str, Array]:
+        state = state_of(sim)
+        rod = (sim.mocap_pos.numpy() - start)[:, 0, 0] if by_hand else state["qpos"][:, 7]
+        return {**state, "rod": rod}
+
+    track = trial.record(sim, round(settings.duration / case.timestep), sample, before=lead)
+    return sim, track["time"], track["qpos"], track["rod"]
+
+
 def _has_joints(physics: Physics[Any, Any], scene: str) -> bool:
     """Whether a physics can lead the rod by its servo."""
     try:
@@ -423,11 +433,11 @@ def _flat(qpos: Array) -> pushing.Pose:
     return np.concatenate([qpos[:, :2], motion.unwrapped(motion.twist_of(qpos[:, 3:7]))[:, None]], axis=1)
 
 
-def _lost(qpos: Array, time: Array, push: pushing.Push) -> float:
-    """When rod and box part [s]; the last time if they do not."""
+def _lost(qpos: Array, way: Array, time: Array, push: pushing.Push) -> float:
+    """When rod and box part [s]; the last time if they do not. Positions (n, nq), way of the rod (n,) [m]."""
     if not np.isfinite(qpos).all():
         return math.nan
-    rod = np.stack([qpos[:, 7] - push.distance, np.full(len(qpos), push.offset)], axis=1)
+    rod = np.stack([way - push.distance, np.full(len(qpos), push.offset)], axis=1)
     parted = pushing.parted(_flat(qpos), rod, push)
     return float(time[-1 if parted is None else parted])
 

@@ -84,15 +84,24 @@ def short(contender: str) -> str:
 
     A choice has its name with it, and a switch is its name: `pbd-r inertia packed`, `pbd-r-paper without velocity`.
     """
+    return _told(contender, " ", names=False)
+
+
+def in_full(contender: str) -> str:
+    """The same with a name before every value: `pbd-r: iterations 10`, `pbd-r-paper: without velocity`."""
+    return _told(contender, ": ", names=True)
+
+
+def _told(contender: str, link: str, *, names: bool) -> str:
     name, _, text = contender.partition(":")
-    values = [_value(*part.split("=", 1)) for part in text.split(",") if "=" in part]
-    return f"{name} {', '.join(values)}" if values else name
+    values = [_value(*part.split("=", 1), named=names) for part in text.split(",") if "=" in part]
+    return f"{name}{link}{', '.join(values)}" if values else name
 
 
-def _value(name: str, value: str) -> str:
+def _value(name: str, value: str, *, named: bool) -> str:
     if value.lower() in ("true", "false"):
         return f"{'with' if value.lower() == 'true' else 'without'} {name}"
-    return f"{name} {value}" if value.isalpha() else value
+    return f"{name} {value}" if named or value.isalpha() else value
 
 
 def number(value: float) -> str:

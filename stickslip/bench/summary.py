@@ -24,7 +24,7 @@ class Cell:
         text: what is printed
         value: whether that is a number
         best: whether nothing in its row is better
-        note: why there is no value, or what makes it doubtful; "" if all is well
+        note: why there is no value, or what makes it doubtful; "" if all is well, or if it was not run
     """
 
     text: str
@@ -104,10 +104,14 @@ def _trouble(result: Result, experiments: Mapping[str, Experiment[Any]]) -> str:
 
 
 def columns(results: Sequence[Result]) -> list[str]:
-    """The contenders of a summary: every physics with its defaults; variants and rivals stand in their experiment."""
+    """The contenders of a summary: every physics that is there to be used, with its defaults.
+
+    Variants, rivals and foils stand in their experiment.
+    """
     present = dict.fromkeys(label for result in results for label in result.contenders)
     ordered = [name for name in contenders.names() if name in present]
-    beside = (qp.QpModel.name, drake.Drake.name, contenders.PAPER)  # no physics of ours, or one of them once more
+    # no physics of ours, one of them once more, or there to be compared with
+    beside = (qp.QpModel.name, drake.Drake.name, contenders.PAPER, *contenders.FOILS, *contenders.APART)
     others = [c for c in present if c not in ordered and ":" not in c and c not in beside]
     return ordered + others or list(present)
 
@@ -145,7 +149,7 @@ def _printed(value: float) -> float:
 def _cell(result: Result, label: str, score: Score, value: float, best: float | None) -> Cell:
     outcome = result.outcomes.get(label, {}).get(score.case)
     if label not in result.contenders or outcome is None:
-        return Cell("–", note="was not run")
+        return Cell("–")
     if "unsupported" in outcome:
         return Cell("cannot", note=outcome["unsupported"])
     note = _doubts(result, label, score)
@@ -171,8 +175,12 @@ def notes(result: Result) -> list[str]:
                 found.setdefault(f"{label} cannot run: {outcome['unsupported']}", []).append(case)
             for problem in result.problems(label, case):
                 found.setdefault(f"{label}: {problem}", []).append(case)
+    later = [
+        f"{label} was added by a later run ({how['time']}), of code {how['source']} in the place of {result.source}"
+        for label, how in result.added.items()
+    ]
     every = len(result.cases)
-    return [text if len(cases) == every else f"{text} ({'; '.join(cases)})" for text, cases in found.items()]
+    return later + [text if len(cases) == every else f"{text} ({'; '.join(cases)})" for text, cases in found.items()]
 
 
 def settings_of(experiment: Experiment[Any], result: Result) -> list[tuple[str, str, str]]:

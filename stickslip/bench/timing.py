@@ -7,7 +7,7 @@ garbage. Kernels have been loaded and launched before.
 import contextlib
 import dataclasses
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,8 @@ from stickslip.bench.experiment import Trial
 from stickslip.bench.result import Result
 from stickslip.simulation import Simulation
 
+LOOKS = 5
+"""Steps that are timed to see how long one takes: the first may be held up, and so may any other."""
 BROKEN = 0.01
 """Share of worlds that may be no longer finite; with more of them, a step time says nothing."""
 
@@ -43,12 +45,13 @@ def batches(
 ) -> tuple[NDArray[np.float64], NDArray[np.integer]]:
     """Seconds of a step in each of several batches, and contacts of all worlds at the end of each; both (repeats,).
 
-    A batch has so many steps, or as many as take no longer than `longest` seconds, one at least.
+    A batch has so many steps, or as many as take no longer than `longest` seconds, one at least. How long one takes is
+    the least of a few.
     """
     seconds, contacts = np.zeros(repeats), np.zeros(repeats, dtype=int)
     with undisturbed():
-        first = timed(sim, 1, trial)
-        often = max(1, min(steps, int(longest / first))) if first > 0.0 else steps
+        least = min(timed(sim, 1, trial) for _ in range(LOOKS))
+        often = max(1, min(steps, int(longest / least))) if least > 0.0 else steps
         for repeat in range(repeats):
             seconds[repeat] = timed(sim, often, trial) / often
             contacts[repeat] = sim.contact_count()
@@ -129,21 +132,43 @@ def fit(x: ArrayLike, y: ArrayLike) -> Line:
         return dataclasses.replace(line, scatter=float(np.sqrt(np.mean((y - line(x)) ** 2)) / y.mean()))
 
 
-def add_ratios(result: Result, figure: str, name: str, *, best: Literal["low", "high"] = "low") -> None:
+def add_ratios(
+    result: Result,
+    figure: str,
+    name: str,
+    *,
+    best: Literal["low", "high"] = "low",
+    alike: Callable[[str], Sequence[str]] = lambda case: [case],
+) -> None:
     """Tell of every contender how many times better it is than MuJoCo in a figure, case by case.
 
     Adds the figures `NAME`, which is over the better of the two MuJoCo contenders that ran, and
     `NAME_over_mujoco`, `NAME_over_mujoco_anti_creep`. Adds nothing where MuJoCo did not run.
+
+    Args:
+        result: what was measured; changed in place
+        figure: name of the figure
+        name: of the ratio
+        best: whether less or more of the figure is better
+        alike: cases that are the same to MuJoCo as a given one, itself included; the median of its figures counts
     """
     for case in result.cases:
         values = {label: result.figure(label, case, figure) for label in result.ran(case)}
-        rivals = {label: values[label] for label in contenders.BASELINES if np.isfinite(values.get(label, np.nan))}
+        rivals = {label: _median(result, label, alike(case), figure) for label in contenders.BASELINES}
+        rivals = {label: value for label, value in rivals.items() if np.isfinite(value)}
         for label, value in values.items():
             figures = result.outcomes[label][case]["figures"]
             ratios = {rival: _ratio(value, theirs, best) for rival, theirs in rivals.items()}
             figures.update({f"{name}_over_{rival.replace('-', '_')}": ratio for rival, ratio in ratios.items()})
             if ratios:
                 figures[name] = min(ratios.values())
+
+
+def _median(result: Result, label: str, cases: Sequence[str], figure: str) -> float:
+    """Of a contender's figure over cases, of those that are finite; NaN if none is."""
+    values = np.array([result.figure(label, case, figure) for case in cases])
+    known = values[np.isfinite(values)]
+    return float(np.median(known)) if known.size else float("nan")
 
 
 def _ratio(value: float, other: float, best: Literal["low", "high"]) -> float:

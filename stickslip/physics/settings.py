@@ -26,4 +26,12 @@ def check_count(name: str, value: object, low: int, high: int | None = None, *, 
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not whole or value < low or (high is not None and value > high):  # type: ignore[operator]
         limits = f"at least {low}" if high is None else f"from {low} to {high}"
-        raise InputError(f"{name} is {value!r}: it must be a whole number, {limits}")
+        raise InputError(
+            f"{name} is {value!r}: it must be a whole number, {limits}" + (", or None" if optional else "")
+        )
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Raise InputError unless `value` is one of the choices."""
+    if value not in choices:
+        raise InputError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, choices))}")

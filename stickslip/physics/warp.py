@@ -202,7 +202,7 @@ class WarpPhysics(StagedPhysics[ModelT, Data]):
         for name, value in fields.items():
             target = m.opt if name in _OPTION_FIELDS else m
             if target is m and name not in _MODEL_FIELDS:
-                close = difflib.get_close_matches(name, sorted(_MODEL_FIELDS | _OPTION_FIELDS), n=4, cutoff=0.5)
+                close = difflib.get_close_matches(name, sorted(WORLD_FIELDS), n=4, cutoff=0.5)
                 raise InputError(
                     f"{name!r} is not a field that can differ between worlds; close ones: {', '.join(close) or 'none'}"
                 )
@@ -279,6 +279,8 @@ def _per_world_fields(cls: type) -> frozenset[str]:
 
 _MODEL_FIELDS = _per_world_fields(mjw.Model)
 _OPTION_FIELDS = _per_world_fields(mjw.Option)
+WORLD_FIELDS = _MODEL_FIELDS | _OPTION_FIELDS
+"""What can differ between worlds."""
 _DERIVED = (
     "body_subtreemass body_invweight0 dof_invweight0 tendon_invweight0 tendon_length0 actuator_acc0 geom_aabb "
     "geom_rbound eq_data cam_pos0 cam_poscom0 cam_mat0 light_pos0 light_poscom0 light_dir0"

@@ -14,7 +14,7 @@ GRAVITY = 9.81
 SOLIMP = np.array([0.9, 0.95, 0.001, 0.5, 2.0])  # MuJoCo's default
 
 
-@pytest.fixture(params=sorted({*ss.PHYSICS} - {"pbd"}))
+@pytest.fixture(params=sorted({*support.EVERY} - {"pbd"}))
 def physics(request: pytest.FixtureRequest) -> ss.Physics:
     """Every physics there is, at its defaults; but for `pbd`, which drifts even in free fall (test_pbd.py)."""
     return ss.PHYSICS[request.param]()

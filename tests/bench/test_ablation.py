@@ -143,7 +143,14 @@ def stored(outcomes, **settings):
 
 SHOWN = {
     SLIPPERY: [PAPER, f"{PAPER}:coordinates=body", *(f"{PAPER}:{switch}=false" for switch in ablation.SWITCHES)],
-    PUSHED: ["pbd-r", "pbd-r:clamp=iteration", "pbd-r:iterations=10"],
+    PUSHED: [
+        "pbd-r",
+        "pbd-r:tolerance=0.0",
+        "pbd-r:relaxation=0.9",
+        "pbd-r:clamp=iteration",
+        "pbd-r:iterations=10",
+        "pbd-r:iterations=10,relaxation=0.9",
+    ],
     TURNED: ["pbd-r", "pbd-r:inertia=packed"],
     COLLIDING: ["pbd-r", "pbd-r:slip=absolute", "pbd-r:contact=centre"],
 }
@@ -163,21 +170,39 @@ def simulated():
 
 
 def test_each_part_is_seen_to_do_what_it_is_there_for(simulated):
+    """Errors and lost momentum where one is taken out.
+
+    With 50 iterations it makes no difference when they end and how far each goes: the tolerance is there to save them,
+    and the relaxation shows where there are few.
+    """
     figure, way, turn = simulated.figure, "position_error_m", "rotation_error_deg"
     exact = 0.326 * 2.0 * 1e-3 / 2.0  # of steps, under a constant force
     assert figure("pbd-r", PUSHED, way) == pytest.approx(exact, rel=0.05)
     for variant in ("clamp=iteration", "iterations=10"):
         assert figure(f"pbd-r:{variant}", PUSHED, way) > 3.0 * exact
+    for variant in ("tolerance=0.0", "relaxation=0.9"):
+        assert figure(f"pbd-r:{variant}", PUSHED, way) == pytest.approx(exact, rel=0.05)
+    few, fewer = (figure(f"pbd-r:iterations=10{more}", PUSHED, way) for more in ("", ",relaxation=0.9"))
+    assert fewer > 1.5 * few
     assert figure("pbd-r:inertia=packed", TURNED, turn) > 50.0 * figure("pbd-r", TURNED, turn)
     assert figure("pbd-r:slip=absolute", COLLIDING, "momentum_change") > 0.01
     assert figure("pbd-r:contact=centre", COLLIDING, "spin_change") > 0.01
     for name in ("momentum_change", "spin_change"):
         assert figure("pbd-r", COLLIDING, name) < 1e-5
     assert figure(f"{PAPER}:coordinates=body", SLIPPERY, turn) == 0.0 < figure(PAPER, SLIPPERY, turn)
-    course, without = (simulated.series(label, SLIPPERY, way) for label in (PAPER, f"{PAPER}:velocity=false"))
-    assert without.max() > 2.0 * course.max()
     assert figure(f"{PAPER}:linear=false", SLIPPERY, way) > 10.0 * figure(PAPER, SLIPPERY, way)
     assert figure(f"{PAPER}:angular=false", SLIPPERY, turn) > 10.0 * figure(PAPER, SLIPPERY, turn)
+
+
+def test_velocities_by_positions_lead_astray_in_the_course_of_time():
+    """Twice as far in two seconds, hundreds of times in ten: where the box is by then, positions are rounded more."""
+    course, without = (
+        measured(contenders.resolve([label])[label], SLIPPERY).series["position_error_m"]
+        for label in (PAPER, f"{PAPER}:velocity=false")
+    )
+    early = len(course) // 5
+    assert np.max(without[: early + 1]) > 2.0 * np.max(course[: early + 1])
+    assert without[-1] > 100.0 * course[-1]
 
 
 def test_the_table_of_the_paper_stands_beside_ours_at_its_settings(simulated):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import stickslip as ss
+from stickslip.bench import timing
 from stickslip.bench.particles import Particles, Settings
 from stickslip.errors import InputError
 from tests.bench import scripted
@@ -56,8 +57,11 @@ def test_the_median_batch_counts_and_the_ratio_is_to_mujoco(tmp_path):
 
     def physics(seconds):
         steps = iter(range(10_000))
-        # 3 steps to settle and 1 to look how long it takes, twice; then batches of five, of which one is held up
-        return scripted.Scripted(standing, clock, lambda ncon: seconds + (1.0 if next(steps) % 19 == 6 else 0.0))
+        # 3 steps to settle and 5 to look how long one takes, of which the first is held up; then batches of five, of
+        # which one is held up
+        each = 3 + timing.LOOKS + 3 * 5
+        held_up = (3, 3 + timing.LOOKS + 2)
+        return scripted.Scripted(standing, clock, lambda ncon: seconds + (next(steps) % each in held_up))
 
     result = run(tmp_path, {"mujoco": physics(6e-5), "other": physics(2e-5)}, clock)
     for case in result.cases:
@@ -67,12 +71,44 @@ def test_the_median_batch_counts_and_the_ratio_is_to_mujoco(tmp_path):
         assert result.figure("other", case, "resting_speedup_over_mujoco") == pytest.approx(3.0)
 
 
+def test_one_step_that_is_held_up_does_not_make_batches_shorter(tmp_path):
+    clock, count = scripted.Clock(), []
+
+    def seconds(ncon):
+        count.append(ncon)
+        return 0.5 if (len(count) - 1) % each == 3 else 1e-3  # the first of those that are looked at
+
+    each = 3 + timing.LOOKS + 3 * 5
+    fake = scripted.Scripted(standing, clock, seconds)
+    run(tmp_path, {"fake": fake}, clock, resolutions=(2,), worlds=(2,), longest=0.1)
+    assert len(count) == 2 * 2 * each
+
+
+def test_the_ratio_is_to_the_median_of_what_is_one_scene_to_mujoco(tmp_path):
+    """Its times of a box alone are 60, 20 and 50 us, and of four boxes 400 us."""
+    clock, told = scripted.Clock(), []
+
+    def seconds(ncon):
+        told.append(ncon)
+        each = 2 * (3 + timing.LOOKS + 3 * 5)
+        return (6e-5, 2e-5, 5e-5, 4e-4)[(len(told) - 1) // each]
+
+    physics = {
+        "mujoco": scripted.Scripted(standing, clock, seconds),
+        "other": scripted.Scripted(standing, clock, lambda ncon: 2.5e-5),
+    }
+    result = run(tmp_path, physics, clock, resolutions=(2, 3, 4))
+    assert [result.figure("mujoco", case, "sliding_us") for case in result.cases] == pytest.approx([60, 20, 50, 400])
+    assert [result.figure("other", case, "sliding_speedup") for case in result.cases] == pytest.approx([2, 2, 2, 16])
+    assert result.figure("mujoco", result.cases[0], "resting_speedup") == pytest.approx(50 / 60)
+
+
 def test_a_batch_has_fewer_steps_where_a_step_takes_long(tmp_path):
     clock, count = scripted.Clock(), []
     fake = scripted.Scripted(standing, clock, lambda ncon: count.append(ncon) or 0.04)
     result = run(tmp_path, {"fake": fake}, clock, resolutions=(2,), worlds=(2,), longest=0.1)
     assert result.figure("fake", "8 spheres", "resting_us") == pytest.approx(4e4)
-    each = 3 + 1 + 3 * 2  # to settle, to look how long it takes, three batches of two
+    each = 3 + timing.LOOKS + 3 * 2  # to settle, to look how long it takes, three batches of two
     assert len(count) == 2 * 2 * each
 
 
@@ -80,7 +116,7 @@ def test_boxes_rest_and_slide(tmp_path):
     """Each motion begins at the start, under its own force: the script goes 1 mm in 0.1 s for every newton."""
     clock = scripted.Clock()
     fake = scripted.Scripted(standing, clock, lambda ncon: 1e-4)
-    result = run(tmp_path, {"pbd-r": ss.PbdR(), "fake": fake}, clock, settle=84)  # and 1 + 3 * 5 of timing
+    result = run(tmp_path, {"pbd-r": ss.PbdR(), "fake": fake}, clock, settle=80)  # and 5 + 3 * 5 of timing
     for case in result.cases:
         assert result.figure("fake", case, "resting_moved_mm") == 0.0
         assert result.figure("fake", case, "sliding_moved_mm") == pytest.approx(17.0, rel=1e-4)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from stickslip.bench import EXPERIMENTS, report, runner, summary
+from stickslip.bench import EXPERIMENTS, contenders, report, runner, summary
 from stickslip.bench.experiment import Reported, Score
 from stickslip.bench.result import load
 from stickslip.errors import InputError, Unsupported
@@ -91,8 +91,18 @@ def test_a_score_tells_in_its_own_word_why_there_is_no_value(folder):
 def test_variants_stay_out_of_the_summary(folder):
     ((_, result),) = tables(folder)[0].results
     assert summary.columns([result]) == ["fake", "other"]
-    result.contenders["pbd-r-paper"] = result.contenders["fake"]
+    for name in ("pbd-r-paper", *contenders.FOILS):
+        result.contenders[name] = result.contenders["fake"]
     assert summary.columns([result]) == ["fake", "other"]
+
+
+def test_what_was_not_run_is_a_dash_without_a_doubt(folder):
+    ((experiment, result),) = tables(folder)[0].results
+    del result.outcomes["other"]["case 1"]
+    for label in ("other", "third"):
+        cell = summary.rows(experiment, result, ["fake", label])[1].cells[label]
+        assert cell == summary.Cell("–")
+        assert report._markdown_cell(cell) == "–"
 
 
 def test_the_page_holds_everything_and_fetches_nothing(folder):

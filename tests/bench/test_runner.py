@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 import stickslip as ss
-from stickslip.bench import EXPERIMENTS, contenders, runner, style
+from stickslip.bench import EXPERIMENTS, contenders, runner, style, summary
 from stickslip.bench.experiment import Experiment, Outcome, Score, setting
 from stickslip.bench.result import load
 from stickslip.bench.stick import Stick
@@ -94,7 +94,7 @@ def test_a_wrong_setting_is_named_with_its_limit(name, value, words):
 
 
 def test_every_physics_takes_part_and_mujoco_twice():
-    assert {*contenders.names(), *contenders.FOILS} == {*ss.PHYSICS, "mujoco-anti-creep"}
+    assert {*contenders.names(), *contenders.FOILS, *contenders.APART} == {*ss.PHYSICS, "mujoco-anti-creep"}
     entrants = contenders.resolve(contenders.names())
     assert entrants["mujoco"] == ss.MuJoCo()
     assert entrants["mujoco-anti-creep"] == ss.MuJoCo(anti_creep=True)
@@ -141,6 +141,18 @@ def test_an_experiment_may_name_who_runs_by_default(tmp_path):
 )
 def test_a_label_tells_numbers_choices_and_switches(contender, text):
     assert style.short(contender) == text
+
+
+@pytest.mark.parametrize(
+    ("contender", "text"),
+    [
+        ("pbd-r", "pbd-r"),
+        ("pbd-r:inertia=packed,iterations=10", "pbd-r: inertia packed, iterations 10"),
+        ("pbd-r-paper:velocity=false", "pbd-r-paper: without velocity"),
+    ],
+)
+def test_a_label_in_full_names_every_value(contender, text):
+    assert style.in_full(contender) == text
 
 
 @pytest.mark.parametrize(
@@ -259,6 +271,107 @@ def test_what_was_not_asked_for_is_kept(tmp_path):
     assert again.asked == [0, 1, 2]
     assert sorted(result.ran("case 0")) == ["fake", "other", "third"]
     assert result.complete
+
+
+def other():
+    return {"other": scripted.Scripted(lambda mjm, mjd: None)}
+
+
+@pytest.fixture
+def measured_earlier(tmp_path, monkeypatch):
+    """The file of a run of `fake`, after which the code has changed."""
+    path = runner.run(Counting(), tmp_path, physics=fake(), device="cpu")
+    monkeypatch.setattr(runner, "source", lambda experiment: "changed")
+    return path
+
+
+def test_a_contender_is_added_with_the_code_and_the_time_of_its_own(measured_earlier):
+    path = measured_earlier
+    old = load(path)
+    second = Counting()
+    result = load(runner.run(second, path.parent, physics=other(), device="cpu", add=True))
+    assert second.asked == [0, 1, 2]
+    assert result.complete
+    assert result.ran("case 0") == ["fake", "other"]
+    assert result.outcomes["fake"] == old.outcomes["fake"]
+    assert (result.source, result.time, result.seconds) == (old.source, old.time, old.seconds)
+    assert list(result.added) == ["other"]
+    assert result.added["other"]["source"] == result.source_of("other") == "changed" != result.source_of("fake")
+    assert result.added["other"]["time"] >= old.time
+    assert result.added["other"]["seconds"] > 0.0
+    (note,) = [note for note in summary.notes(result) if "added" in note]
+    assert note.startswith("other was added by a later run") and "changed" in note and old.source in note
+
+
+def test_adding_goes_on_where_it_stopped_and_does_nothing_twice(measured_earlier):
+    path = measured_earlier
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(Counting(fail_at=2), path.parent, physics=other(), device="cpu", add=True)
+    began = load(path).added["other"]["time"]
+    for asked in ([2], []):
+        again = Counting()
+        runner.run(again, path.parent, physics=other(), device="cpu", add=True)
+        assert again.asked == asked
+    assert load(path).complete
+    assert load(path).added["other"]["time"] == began
+
+
+def test_what_was_measured_by_other_code_is_replaced_if_it_is_added(measured_earlier):
+    path = measured_earlier
+    second = Counting()
+    result = load(runner.run(second, path.parent, physics=fake(), device="cpu", add=True))
+    assert second.asked == [0, 1, 2]
+    assert result.source_of("fake") == "changed" != result.source
+
+
+def test_what_was_added_by_other_code_is_measured_anew_if_it_is_asked_for(measured_earlier, monkeypatch):
+    path = measured_earlier
+    first = load(path).source
+    runner.run(Counting(), path.parent, physics=other(), device="cpu", add=True)
+    monkeypatch.setattr(runner, "source", lambda experiment: first)
+    third = Counting()
+    result = load(runner.run(third, path.parent, physics=fake(), device="cpu"))
+    assert third.asked == []
+    assert list(result.added) == ["other"]
+    result = load(runner.run(third, path.parent, physics=other(), device="cpu"))
+    assert third.asked == [0, 1, 2]
+    assert result.added == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"settings": {"size": 2.0}}, ["settings (size: 1.0 there, 2.0 now)"]),
+        ({"seed": 1}, ["seed (0 there, 1 now)"]),
+        ({"quick": True}, ["quick", "settings", "cases"]),
+    ],
+    ids=["settings", "seed", "quick"],
+)
+def test_nothing_is_added_under_other_conditions(change, words, measured_earlier):
+    before = measured_earlier.read_bytes()
+    with pytest.raises(InputError, match="would not compare") as error:
+        runner.run(Counting(), measured_earlier.parent, physics=other(), device="cpu", add=True, **change)
+    for word in words:
+        assert word in str(error.value)
+    assert measured_earlier.read_bytes() == before
+
+
+@pytest.mark.parametrize(("field", "key"), [("machine", "cores"), ("versions", "numpy")])
+def test_nothing_is_added_on_another_machine_or_with_other_versions(field, key, measured_earlier, monkeypatch):
+    here = dict(getattr(load(measured_earlier), field))
+    monkeypatch.setattr(runner, field, lambda *args: {**here, key: "new"})
+    with pytest.raises(InputError, match=rf"{field} \({key}: {here[key]} there, new now\)"):
+        runner.run(Counting(), measured_earlier.parent, physics=other(), device="cpu", add=True)
+
+
+def test_there_must_be_something_to_add_and_to_add_to(tmp_path):
+    with pytest.raises(InputError, match="nothing to add to"):
+        runner.run(Counting(), tmp_path, physics=other(), device="cpu", add=True)
+    runner.run(Counting(timing=True), tmp_path, physics=fake(), device="cpu")
+    with pytest.raises(InputError, match="within one run only"):
+        runner.run(Counting(timing=True), tmp_path, physics=other(), device="cpu", add=True)
+    with pytest.raises(InputError, match="no physics given to add"):
+        runner.run(Counting(), tmp_path, device="cpu", add=True)
 
 
 def test_step_times_are_never_put_together_from_two_runs(tmp_path):

@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
+import stickslip as ss
 from stickslip import mjcf
 from stickslip.bench import contenders, motion, pushing, seven_tests, summary
 from stickslip.bench.experiment import Outcome, Trial
@@ -366,6 +367,41 @@ def test_the_rod_is_led_alike_at_another_step_length():
     for case in ("7 rod, 10 mm off", "7 rod, 10 mm off, dt 50 ms"):
         assert found[case].figures["position_error_m"] == pytest.approx(0.0, abs=1e-5)
         assert found[case].figures["stray_mm"] < 1e-3
+
+
+def test_a_rod_that_is_moved_by_hand_goes_its_way_and_takes_the_box_along(monkeypatch):
+    """30 mm to the box's face, and 6 mm on between two rows of its spheres; the rod is where the simulation has it."""
+    seen = []
+
+    def step(sim, *args, before=ss.Simulation.step, **options):
+        before(sim, *args, **options)
+        seen.append([sim.mocap_pos.numpy()[0, 0, 0], sim.qpos.numpy()[0, 0]])
+
+    monkeypatch.setattr(ss.Simulation, "step", step)
+    settings = {**ROD, "offsets": (0.0,), "duration": 1.6, "noise": 0.0}
+    outcome = measured(ss.PbdR(), **settings)["7 rod, centred (unstable)"]
+    rod, box = np.array(seen[-80:]).T
+    way = 0.025 * (0.02 * np.arange(1, 81)) ** 2
+    np.testing.assert_allclose(rod, -0.16 + way, rtol=0.0, atol=1e-7)
+    between = 0.055 - math.sqrt(0.055**2 - 0.025**2)  # of radii 30 and 25 mm, 25 mm off each other's middle
+    pushed = np.maximum(way - 0.03 - between, 0.0)
+    assert pushed[-1] > 0.02
+    np.testing.assert_allclose(box, pushed, rtol=0.0, atol=1e-4)
+    assert outcome.figures["stray_mm"] < 1e-4
+    assert outcome.problems == []
+
+
+def test_a_rod_that_is_not_where_the_hand_should_be_strays(monkeypatch):
+    """A simulation that puts what is moved by hand 0.3 mm too far."""
+
+    def late(sim, *args, before=ss.Simulation.step, **options):
+        sim.mocap_pos = sim.mocap_pos.numpy() + [3e-4, 0.0, 0.0]
+        before(sim, *args, **options)
+
+    monkeypatch.setattr(ss.Simulation, "step", late)
+    outcome = measured(ss.PbdR(), **{**ROD, "offsets": (0.0,), "duration": 1.2})["7 rod, centred (unstable)"]
+    assert outcome.figures["stray_mm"] == pytest.approx(0.3, abs=1e-3)
+    assert "strayed 0.3 mm" in outcome.problems[0]
 
 
 def test_an_unknown_mesh_is_refused():

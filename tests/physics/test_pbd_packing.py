@@ -1,4 +1,4 @@
-"""Spheres packed into geoms: where they lie, that they stay inside, and apart or at the surface, how much they fill."""
+"""Spheres packed into primitives: where they lie, that they are inside, apart or at the surface, how much they fill."""
 
 import itertools
 import math
@@ -8,21 +8,28 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stickslip import mjcf
 from stickslip.errors import InputError, Unsupported
 from stickslip.physics.pbd import lattice, packing, seating, solids
 from stickslip.physics.pbd.packing import Packing, pack
-from stickslip.scenes.mesh import Mesh
-
-R = 0.1
-BALL = f'type="sphere" size="{R}"'
-EGG = 'type="ellipsoid" size="0.12 0.1 0.2"'
-SPINDLE = 'type="ellipsoid" size="0.05 0.06 0.2"'  # more pointed than its spheres
-COIN = 'type="cylinder" size="0.1 0.03"'
-DRUM = 'type="cylinder" size="0.1 0.1"'
-
-
-SIDES = np.concatenate([-np.eye(3), np.eye(3)])
+from tests.reference.packings import (
+    BALL,
+    COIN,
+    DRUM,
+    EGG,
+    SIDES,
+    SPINDLE,
+    R,
+    depth_in_ellipsoid,
+    directions,
+    excess,
+    least_gap,
+    model,
+    packed,
+    sampled_coverage,
+    size_of,
+    surface,
+    turned,
+)
 
 
 @pytest.fixture
@@ -30,120 +37,6 @@ def nothing_kept():
     packing._kept.clear()
     yield
     packing._kept.clear()
-
-
-def model(geom: str, asset: str = "", body: str = "<freejoint/>") -> mujoco.MjModel:
-    return mujoco.MjModel.from_xml_string(
-        f"<mujoco><asset>{asset}</asset><worldbody><body>{body}<geom name='it' {geom}/></body></worldbody></mujoco>"
-    )
-
-
-def packed(geom: str, resolution: int = 4, *, seated: bool = False) -> Packing:
-    return pack(model(geom), 0, resolution, 2, seated=seated)
-
-
-def turned(half: tuple[float, float, float], angle: float = 0.0) -> Mesh:
-    """A box as a mesh, turned about its diagonal, away from the origin, with corners that no faces share."""
-    corners = np.array(list(itertools.product((-1.0, 1.0), repeat=3))) * half
-    quads = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
-    faces = np.array([[q[0], q[i], q[i + 1]] for q in quads for i in (1, 2)])
-    quat, matrix = np.zeros(4), np.zeros(9)
-    mujoco.mju_axisAngle2Quat(quat, np.ones(3) / math.sqrt(3.0), angle)
-    mujoco.mju_quat2Mat(matrix, quat)
-    vertices = corners[faces].reshape(-1, 3) @ matrix.reshape(3, 3).T + [0.3, 0.2, -0.1]
-    return Mesh(vertices, np.arange(len(vertices)).reshape(-1, 3))
-
-
-def mesh_model(mesh: Mesh, inertia: str = "exact") -> mujoco.MjModel:
-    return model('type="mesh" mesh="m"', mesh.asset("m").replace("exact", inertia))
-
-
-def octahedron(half: tuple[float, float, float]) -> Mesh:
-    """With corners on the axes, this far out."""
-    corners = np.concatenate([np.diag(half), -np.diag(half)])
-    faces = [[x, y, z] if (x + y + z) // 3 % 2 else [x, z, y] for x in (0, 3) for y in (1, 4) for z in (2, 5)]
-    return Mesh(corners, np.array(faces))
-
-
-def least_gap(found: Packing) -> float:
-    """Between the surfaces of any two spheres [m]."""
-    gap = math.inf
-    for i in range(len(found.radius) - 1):
-        apart = np.linalg.norm(found.centre[i + 1 :] - found.centre[i], axis=1)
-        gap = min(gap, float((apart - found.radius[i + 1 :] - found.radius[i]).min()))
-    return gap
-
-
-def directions(count: int) -> NDArray[np.float64]:
-    """Unit vectors spread over the sphere (count, 3)."""
-    z = 1.0 - (2.0 * np.arange(count) + 1.0) / count
-    turn = np.arange(count) * math.pi * (3.0 - math.sqrt(5.0))
-    across = np.sqrt(1.0 - z**2)
-    return np.stack([across * np.cos(turn), across * np.sin(turn), z], axis=1)
-
-
-def surface(found: Packing) -> NDArray[np.float64]:
-    """Points on the spheres (k, 3) [m]."""
-    return (found.centre[:, None] + found.radius[:, None, None] * directions(1000)).reshape(-1, 3)
-
-
-def size_of(geom: str) -> NDArray[np.float64]:
-    return np.array(geom.split('"')[3].split(), dtype=float)
-
-
-def levels(geom: str, points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of a primitive at points: at most 1 inside."""
-    size = size_of(geom)
-    if "cylinder" in geom:
-        return np.maximum(np.hypot(points[:, 0], points[:, 1]) / size[0], np.abs(points[:, 2]) / size[1])
-    return np.linalg.norm(points / size, axis=1)
-
-
-def excess(geom: str, points: NDArray[np.float64]) -> float:
-    """The level of a primitive above its surface, at the outermost of points: at most 0 if all are inside."""
-    return float(levels(geom, points).max()) - 1.0
-
-
-def depth_in_ellipsoid(axes: NDArray[np.float64], point: NDArray[np.float64]) -> float:
-    """Distance of a point inside from the surface: to points on it, around the nearest so far ever more closely."""
-    away = directions(4000)
-    near, spread = away[np.argmin(np.linalg.norm(away * axes - point, axis=1))], 0.1
-    while spread > 1e-9:
-        tried = np.concatenate([near[None], near + spread * directions(200)])
-        tried /= np.linalg.norm(tried, axis=1)[:, None]
-        near, spread = tried[np.argmin(np.linalg.norm(tried * axes - point, axis=1))], 0.7 * spread
-    return float(np.linalg.norm(near * axes - point))
-
-
-def to_segments(p: NDArray, a: NDArray, b: NDArray) -> NDArray:
-    along = np.clip(np.sum((p - a) * (b - a), axis=1) / np.sum((b - a) ** 2, axis=1), 0.0, 1.0)
-    return np.linalg.norm(p - a - along[:, None] * (b - a), axis=1)
-
-
-def depth_in_triangles(p: NDArray, corners: NDArray) -> float:
-    """Distance of a point from a closed surface, negative outside; the sign from the solid angles of its triangles."""
-    a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
-    distance = np.min([to_segments(p, *edge) for edge in ((a, b), (b, c), (c, a))])
-    normal = np.cross(b - a, c - a)
-    normal /= np.linalg.norm(normal, axis=1)[:, None]
-    ahead = [np.sum(np.cross(normal, v - u) * (p - u), axis=1) >= 0.0 for u, v in ((a, b), (b, c), (c, a))]
-    distance = min(distance, np.abs(np.sum(normal * (p - a), axis=1))[np.all(ahead, axis=0)].min(initial=math.inf))
-    a, b, c = a - p, b - p, c - p
-    x, y, z = (np.linalg.norm(v, axis=1) for v in (a, b, c))
-    below = x * y * z + np.sum(a * b, axis=1) * z + np.sum(b * c, axis=1) * x + np.sum(c * a, axis=1) * y
-    winding = np.sum(np.arctan2(np.sum(a * np.cross(b, c), axis=1), below)) / (2.0 * math.pi)
-    return float(distance if winding > 0.5 else -distance)
-
-
-def sampled_coverage(geom: str, found: Packing, half: tuple[float, float, float]) -> float:
-    """Share of a primitive's volume inside any sphere, by 40,000 random points in the box around it."""
-    points = np.random.default_rng(0).uniform(-1.0, 1.0, (40_000, 3)) * half
-    if "box" not in geom:
-        points = points[levels(geom, points) <= 1.0]
-    within = np.zeros(len(points), dtype=bool)
-    for centre, radius in zip(found.centre, found.radius, strict=True):
-        within |= np.sum((points - centre) ** 2, axis=1) <= radius**2
-    return float(within.mean())
 
 
 # boxes and rods
@@ -483,98 +376,6 @@ def test_errors_name_the_geom_that_was_asked_for():
             pack(mjm, geom, 1, 4, seated=False)
 
 
-# meshes
-
-
-def test_a_sphere_fits_into_a_mesh_if_its_centre_is_as_deep_as_its_radius():
-    mjm = mjcf.load("bunny:mesh=0")
-    vertices, faces = solids.closed("it", mjm.mesh_vert.astype(float), mjm.mesh_face)
-    solid, radius = solids.Polyhedron("it", vertices, faces), 0.01
-    centre = np.random.default_rng(3).uniform(solid.low, solid.high, (400, 3))
-    corners = mjm.mesh_vert[mjm.mesh_face].astype(float)
-    depth = np.array([depth_in_triangles(each, corners) for each in centre])
-    clear = np.abs(depth - radius) > 1e-6
-    for each in (radius, 0.1 * radius):
-        assert solid.fits(centre, each)[clear].tolist() == (depth >= each)[clear].tolist()
-    inside = depth > 0.0
-    found, normal = solid.nearest(centre)
-    assert found[inside] == pytest.approx(depth[inside], abs=1e-6)
-    onto = [depth_in_triangles(at, corners) for at in (centre + found[:, None] * normal)[inside]]
-    assert np.abs(onto).max() <= 1e-6
-
-
-def test_seated_spheres_in_a_mesh_touch_it_and_the_sides_of_its_box():
-    mjm = mjcf.load("bunny:mesh=0")
-    loose, found = (pack(mjm, 1, 1, 5, seated=seated) for seated in (False, True))
-    radius = found.radius[0]
-    corners = mjm.mesh_vert[mjm.mesh_face].astype(float)
-    size = float(np.ptp(mjm.mesh_vert, axis=0).max())
-    depth = np.array([depth_in_triangles(centre, corners) for centre in found.centre])
-    near = depth < 3.0 * radius
-    assert depth[near] == pytest.approx(np.full(near.sum(), radius), abs=1e-6 * size)
-    assert near.sum() > 50
-    turn = np.zeros(9)
-    mujoco.mju_quat2Mat(turn, mjm.mesh_quat[0])
-    sides = SIDES @ turn.reshape(3, 3)  # of the file's axes
-
-    def gaps(spheres: Packing) -> NDArray[np.float64]:
-        return (corners.reshape(-1, 3) @ sides.T).max(axis=0) - (spheres.centre @ sides.T).max(axis=0) - radius
-
-    assert -1e-6 * size <= gaps(found).min() <= gaps(found).max() <= 0.1 * radius
-    assert np.sort(gaps(loose))[3] > 0.2 * radius  # of three sides at least
-
-
-def test_sharp_corners_of_a_mesh_are_neared_as_far_as_a_sphere_fits():
-    half = np.array([0.1, 0.12, 0.15])
-    mjm = mesh_model(octahedron((0.1, 0.12, 0.15)))
-    found = pack(mjm, 0, 1, 4, seated=True)
-    matrix = np.zeros(9)
-    mujoco.mju_quat2Mat(matrix, mjm.geom_quat[0])
-    placed = found.centre @ matrix.reshape(3, 3).T + mjm.geom_pos[0]
-    reach = half * (1.0 - found.radius[0] * np.linalg.norm(1.0 / half))  # where it touches four faces
-    assert (placed @ SIDES.T).max(axis=0) == pytest.approx(np.tile(reach, 2), abs=0.02 * found.radius[0])
-
-
-def test_seated_box_as_a_mesh_needs_no_more_spheres():
-    mjm = mesh_model(turned((0.1, 0.2, 0.3)))
-    assert len(pack(mjm, 0, 1, 2, seated=True).radius) == len(pack(mjm, 0, 1, 2, seated=False).radius)
-
-
-def test_spheres_in_a_mesh_are_inside_and_apart():
-    mjm = mjcf.load("bunny:mesh=0")
-    found = pack(mjm, 1, 1, 5, seated=False)
-    corners = mjm.mesh_vert[mjm.mesh_face].astype(float)
-    depths = [depth_in_triangles(centre, corners) for centre in found.centre]
-    size = float(np.ptp(mjm.mesh_vert, axis=0).max())
-    assert min(depths) >= found.radius[0] - 1e-6 * size
-    assert least_gap(found) >= -1e-9
-    volume = float(np.linalg.det(corners).sum()) / 6.0
-    assert found.coverage == pytest.approx(len(depths) * 4.0 / 3.0 * math.pi * found.radius[0] ** 3 / volume)
-    packing._kept.clear()
-    again = pack(mjm, 1, 1, 5, seated=False)
-    assert found.centre.tobytes() == again.centre.tobytes()
-
-
-def test_more_resolution_fills_more_of_a_mesh():
-    mjm = mjcf.load("bunny:mesh=0")
-    coverage = [pack(mjm, 1, 1, n, seated=False).coverage for n in (2, 4, 8)]
-    assert coverage == sorted(coverage)
-    assert coverage[-1] > 0.5
-
-
-def test_mesh_is_packed_along_the_axes_of_its_file():
-    half = np.array([0.1, 0.2, 0.3])
-    mjm = mesh_model(turned((0.1, 0.2, 0.3)))
-    found = pack(mjm, 0, 1, 2, seated=False)
-    assert found.radius == pytest.approx(np.full(len(found.radius), 0.05), rel=1e-6)
-    matrix = np.zeros(9)
-    mujoco.mju_quat2Mat(matrix, mjm.geom_quat[0])
-    placed = found.centre @ matrix.reshape(3, 3).T + mjm.geom_pos[0] - [0.3, 0.2, -0.1]  # in the frame of the body
-    assert placed.max(axis=0) + 0.05 == pytest.approx(half, abs=1e-6)
-    assert placed.min(axis=0) - 0.05 == pytest.approx(-half, abs=1e-6)
-    assert len(found.radius) >= 2 * 4 * 6
-
-
 # errors
 
 
@@ -609,42 +410,3 @@ def test_too_many_spheres(geom: str, message: str):
 def test_plane_has_no_inside():
     with pytest.raises(Unsupported, match="geom 'it' is of type plane"):
         pack(model('type="plane" size="1 1 1"', body=""), 0, 4, 2, seated=False)
-
-
-def test_open_mesh_is_refused_with_its_open_edges():
-    mesh = turned((0.1, 0.2, 0.3))
-    whole = mesh_model(mesh)
-    assert len(pack(whole, 0, 1, 2, seated=False).radius)
-    with pytest.raises(InputError, match=r"geom 'it' \(mesh 'm'\) is not watertight: 3 of its 18 edges"):
-        pack(mesh_model(Mesh(mesh.vertices, mesh.faces[1:]), "convex"), 0, 1, 2, seated=False)
-
-
-def test_one_face_the_wrong_way_around_is_not_watertight():
-    mjm = mesh_model(turned((0.1, 0.2, 0.3)))
-    mjm.mesh_face[0] = mjm.mesh_face[0, ::-1]
-    with pytest.raises(InputError, match="not watertight: 3 of its 18 edges"):
-        pack(mjm, 0, 1, 2, seated=False)
-
-
-def test_mesh_inside_out_encloses_nothing():
-    mjm = mesh_model(turned((0.1, 0.2, 0.3)))
-    mjm.mesh_face[:] = mjm.mesh_face[:, ::-1].copy()
-    with pytest.raises(InputError, match=r"encloses -0.048 m\^3.*turn its faces around"):
-        pack(mjm, 0, 1, 2, seated=False)
-
-
-def test_flat_mesh_encloses_nothing():
-    mjm = mesh_model(turned((0.1, 0.2, 0.3)))
-    mjm.mesh_vert[:, 2] *= 1e-13
-    with pytest.raises(InputError, match="must be above 1e-12 of its longest side cubed: give it thickness"):
-        pack(mjm, 0, 1, 2, seated=False)
-
-
-def test_too_thin_for_its_spheres():
-    mjm = mesh_model(turned((0.1, 0.1, 0.002), 0.8))
-    with pytest.raises(
-        InputError, match="no sphere of radius .* fits into geom 'it' .*: raise mesh_resolution, which is 4"
-    ):
-        pack(mjm, 0, 1, 4, seated=False)
-    with pytest.raises(InputError, match="spheres of radius .* would go into its bounding box.*lower mesh_resolution"):
-        pack(mjm, 0, 1, 300, seated=False)

@@ -15,9 +15,13 @@ import warp as wp
 from numpy.typing import ArrayLike, NDArray
 
 import stickslip as ss
+from stickslip.physics.pbd import model
+from stickslip.physics.pbd.find import GENTLE, RECOVERY
 from stickslip.physics.pbd.physics import PbdR
 from stickslip.physics.pbd.rigid import rotation_of
+from stickslip.physics.pbd.step import EARTH, MOMENTUM
 from tests.reference import particles as ref
+from tests.reference.contacts import Around
 from tests.reference.free import (
     BOX,
     LYING,
@@ -29,6 +33,7 @@ from tests.reference.free import (
     Twin,
     floor,
     frame,
+    make_twin,
     piled,
     rotation,
     single,
@@ -56,33 +61,20 @@ def as_published(slip: str = "relative", substeps: int | None = None) -> PbdR:
     )
 
 
-def twin(
-    xml: str,
-    physics: PbdR,
-    device: str,
-    qpos: ArrayLike,
-    qvel: ArrayLike,
-    *,
-    planes: Sequence[ref.Plane] = (),
-    timestep: float = STEP,
-) -> Twin:
-    """Bodies of a model, where they are apart, in a given state; with the friction of their first geoms."""
-    sim = ss.Simulation(xml, physics, device=device, timestep=timestep)
-    sim.qpos, sim.qvel = np.ravel(qpos), np.ravel(qvel)
-    bodies = []
-    poses, velocities = single(qpos).reshape(-1, 7), single(qvel).reshape(-1, 6)
-    for packed, pose, velocity in zip(sim.m.bodies, poses, velocities, strict=True):
-        mat = frame(pose[3:])
-        mass = sum(single(sim.mjm.body_mass[member[0]]) for member in packed.members)
-        friction = float(single(sim.mjm.geom_friction[packed.geom[0], 0]))
-        bodies.append(
-            ref.make_body(
-                packed.centre, packed.radius, mass, friction,
-                pos=pose[:3], mat=mat, vel=velocity[:3], omega=mat @ velocity[3:],
-            )
-        )  # fmt: skip
-    law = ref.Law(relative=physics.slip == "relative", rigid=True)
-    return Twin(sim, ref, bodies, law, tuple(planes), physics.substeps or 1, PLACE, VELOCITY)
+def mass_of(sim: ss.Simulation, packed: model.Body) -> tuple[float]:
+    """Of MuJoCo's bodies that move as one."""
+    return (sum(single(sim.mjm.body_mass[member[0]]) for member in packed.members),)
+
+
+def twin(xml: str, physics: PbdR, device: str, qpos: ArrayLike, qvel: ArrayLike, **options: Any) -> Twin:
+    """A simulation and its reference, with the law that its physics has; options of `make_twin`."""
+    law = ref.Law(
+        physics.iterations, physics.relaxation, relative=physics.slip == "relative", rigid=True,
+        accumulate=physics.clamp == "substep", tolerance=physics.tolerance if physics.clamp == "substep" else 0.0,
+        weight=float(EARTH), momentum=float(MOMENTUM), margin=model.MARGIN, recovery=float(RECOVERY),
+        gentle=float(GENTLE),
+    )  # fmt: skip
+    return make_twin(ref, law, mass_of, xml, physics, device, qpos, qvel, accuracy=(PLACE, VELOCITY), **options)
 
 
 # contacts
@@ -116,6 +108,32 @@ def test_two_boxes_collide(device: str, slip: str) -> None:
         assert kept < 1e-12
     else:  # each brakes by its own velocity, which is no action and reaction
         assert kept > 1e-2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"relaxation": 0.5}, {"slip": "absolute"}, {"iterations": 7}],
+    ids=["as it is", "fixed relaxation", "absolute slip", "few iterations"],
+)
+def test_two_boxes_collide_with_bounds_over_a_substep(device: str, changes: dict[str, Any]) -> None:
+    """Fitted to their particles, by projected gradients."""
+    pair = twin(PAIR, PbdR(contact="centre", inertia="packed", **changes), device, *MEETING)
+    start = ref.momentum_of(pair.bodies[0].mass, pair.bodies[0].x, pair.bodies[0].v)[0]
+    for _ in range(30):
+        pair.step()
+        pair.check()
+    end = ref.momentum_of(pair.bodies[0].mass, pair.bodies[0].x, pair.bodies[0].v)[0]
+    assert np.linalg.norm(end - start) > 1.0  # they have met [kg m/s]
+
+
+def test_a_fitted_box_comes_out_of_a_plane_gently(device: str) -> None:
+    """One that slides on a face and turns, and begins deep inside."""
+    deep = [0.3, -0.2, 0.098, 1.0, 0.0, 0.0, 0.2], [0.5, -0.3, 0.0, 0.0, 0.0, 2.0]
+    pair = twin(BOX, PbdR(contact="centre", inertia="packed"), device, *deep, planes=[floor(0.4)])
+    for _ in range(30):
+        pair.step()
+        pair.check()
+    assert 0.0985 < pair.state()[0][0, 2] < 0.1
 
 
 @pytest.mark.parametrize("slip", ["absolute", "relative"])
@@ -210,12 +228,11 @@ def tumbling(**options: Any) -> ref.Body:
 def test_both_velocity_updates_are_the_same(momentum: bool, rigid: bool) -> None:
     """(1) is (2), but for rounding."""
     law = ref.Law(linear=momentum, angular=momentum, rigid=rigid)
+    around = Around([floor(0.4)], gravity=(0.0, 0.0, -9.81))
     one, other = tumbling(), tumbling()
     for _ in range(30):
-        ref.substep([one], STEP, law, planes=[floor(0.4)], gravity=(0, 0, -9.81))
-        ref.substep(
-            [other], STEP, dataclasses.replace(law, incremental=False), planes=[floor(0.4)], gravity=(0, 0, -9.81)
-        )
+        ref.substep([one], STEP, law, around)
+        ref.substep([other], STEP, dataclasses.replace(law, incremental=False), around)
     assert np.abs(one.v - tumbling().v).max() > 0.3  # they have touched
     np.testing.assert_allclose(one.x, other.x, rtol=0.0, atol=1e-12)
     np.testing.assert_allclose(one.v, other.v, rtol=0.0, atol=1e-10)

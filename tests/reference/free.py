@@ -1,6 +1,7 @@
 """Free bodies made of particles in a simulation, and the same in a reference, side by side."""
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import stickslip as ss
-from tests.reference.particles import Plane
+from tests.reference.contacts import Around, Plane
 
 Array = NDArray[np.float64]
 
@@ -77,10 +78,9 @@ class Twin:
         dt = float(single(self.sim.mjm.opt.timestep)) / self.substeps
         gravity = single(self.sim.mjm.opt.gravity)
         self.sim.step()
+        around = Around(self.planes, gravity, force, torque)
         for _ in range(self.substeps):
-            self.reference.substep(
-                self.bodies, dt, self.law, planes=self.planes, gravity=gravity, force=force, torque=torque
-            )  # fmt: skip
+            self.reference.substep(self.bodies, dt, self.law, around)
 
     def check(self) -> None:
         """Every particle is where it should be, and moves as it should."""
@@ -92,6 +92,51 @@ class Twin:
             np.testing.assert_allclose(pose[:3] + arm, place, rtol=0.0, atol=self.place)
             rates = velocity[:3] + np.cross(mat @ velocity[3:], arm)
             np.testing.assert_allclose(rates, moving, rtol=0.0, atol=self.velocity)
+
+
+def make_twin(
+    reference: ModuleType,
+    law: Any,
+    weigh: Callable[[ss.Simulation, Any], tuple[Any, ...]],
+    xml: str,
+    physics: ss.PbdR,
+    device: str,
+    qpos: ArrayLike,
+    qvel: ArrayLike,
+    *,
+    accuracy: tuple[float, float],
+    planes: Sequence[Plane] = (),
+    timestep: float = STEP,
+) -> Twin:
+    """Bodies of a model, where they are apart, in a given state; with the friction of their first geoms.
+
+    Args:
+        reference: with `make_body`, `substep`, and `motion_of` a body
+        law: of the reference
+        weigh: mass of a body, and what else `make_body` takes of it
+        xml: the model
+        physics: of the simulation
+        device: likewise
+        qpos: of all bodies
+        qvel: likewise
+        accuracy: how far apart the two may be [m], [m/s]
+        planes: of the model
+        timestep: [s]
+    """
+    sim = ss.Simulation(xml, physics, device=device, timestep=timestep)
+    sim.qpos, sim.qvel = np.ravel(qpos), np.ravel(qvel)
+    bodies = []
+    poses, velocities = single(qpos).reshape(-1, 7), single(qvel).reshape(-1, 6)
+    for packed, pose, moving in zip(sim.m.bodies, poses, velocities, strict=True):
+        mat = frame(pose[3:])
+        friction = float(single(sim.mjm.geom_friction[packed.geom[0], 0]))
+        bodies.append(
+            reference.make_body(
+                packed.centre, packed.radius, *weigh(sim, packed), friction,
+                pos=pose[:3], mat=mat, vel=moving[:3], omega=mat @ moving[3:],
+            )
+        )  # fmt: skip
+    return Twin(sim, reference, bodies, law, tuple(planes), physics.substeps or 1, *accuracy)
 
 
 # scenes

@@ -15,15 +15,18 @@ overlap what of it is undone now. The displacement s of the contact over the sub
 ``mass s / dt``, at a point that both bodies have in common.
 
 All contacts of a body together push it farther than each is asked to, by `answer`; the gain is one over that.
+
+`Law` can take these back to the paper's: friction by each body's own motion, forces that are bounded in each iteration
+by itself, and a fixed gain.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tests.reference.particles import Plane
+from tests.reference.contacts import Around, Descent, Plane, answer, cross_matrix, published, room_left
 
 Array = NDArray[np.float64]
 WORLD = -1
@@ -42,6 +45,10 @@ class Law:
         margin: how far ahead contacts are noticed, in radii.
         recovery: rate at which an overlap of the start is undone, 1/s.
         gentle: speed at which it is undone, if that is more, m/s.
+        relative: whether friction goes by how two bodies slide along each other; else by how each does by itself.
+        accumulate: whether a contact's displacement is bounded over the whole substep; else in each iteration by
+            itself, without momentum, and an overlap is undone at once.
+        relaxation: gain of every contact; None: as much as a body's contacts allow.
     """
 
     iterations: int = 50
@@ -51,6 +58,9 @@ class Law:
     margin: float = 0.25
     recovery: float = 50.0
     gentle: float = 0.02
+    relative: bool = True
+    accumulate: bool = True
+    relaxation: float | None = None
 
 
 @dataclasses.dataclass
@@ -90,9 +100,9 @@ class Body:
         return np.linalg.inv(self.inertia_now) @ self.angular
 
     @property
-    def energy(self) -> float:
-        """Of motion, J."""
-        return 0.5 * float(self.linear @ self.linear / self.mass + self.angular @ self.omega)
+    def grain(self) -> float:
+        """Mass of each of its spheres, kg."""
+        return self.mass / max(len(self.radius), 1)
 
     @property
     def centres(self) -> Array:
@@ -150,12 +160,6 @@ def make_body(
 
 
 # rotations
-
-
-def cross_matrix(w: ArrayLike) -> Array:
-    """That multiplies as w x does."""
-    x, y, z = np.asarray(w, dtype=float)
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def exponential(w: ArrayLike) -> Array:
@@ -219,56 +223,59 @@ class _Contacts:
     friction: Array
 
 
-def _room(was: float, dt: float, law: Law) -> float:
-    """Of a gap of the start of the substep: the gap, or of an overlap what is undone, less than zero."""
-    return was if was >= 0.0 else max(was, -dt * max(law.recovery * -was, law.gentle))
+def _with_planes(a: int, body: Body, later: Body, planes: Sequence[Plane], dt: float, law: Law) -> Iterator[tuple]:
+    """Contacts of a body, number a, with planes; `later` is the body where it is predicted to be."""
+    centres, velocity, none = later.centres, later.linear / later.mass, np.zeros(3)
+    turn = later.mat @ body.mat.T
+    for plane in planes:
+        n = np.asarray(plane.normal, dtype=float)
+        gaps = (centres - np.asarray(plane.point)) @ n - body.radius
+        for i in np.flatnonzero(gaps < law.margin * body.radius):
+            lever = body.mat @ body.place[i] - body.radius[i] * n
+            was = gaps[i] - n @ (centres[i] - body.x - body.mat @ body.place[i])
+            full = gaps[i] - n @ (dt * velocity + (turn - np.eye(3)) @ lever)
+            point = centres[i] - (body.radius[i] + 0.5 * gaps[i]) * n - dt * velocity
+            room = full - was + room_left(was, dt, law)
+            mu = max(body.friction, plane.friction)
+            yield a, WORLD, n, (lever, none), (point - body.x, none), room, body.grain, mu
+
+
+def _with_body(a: int, b: int, bodies: Sequence[Body], ahead: Sequence[Body], dt: float, law: Law) -> Iterator[tuple]:
+    """Contacts of two bodies where they are predicted to be; `ahead` are they there."""
+    one, other = bodies[a], bodies[b]
+    centres, there = ahead[a].centres, ahead[b].centres
+    apart = centres[:, None] - there
+    length = np.linalg.norm(apart, axis=2)
+    gaps = length - one.radius[:, None] - other.radius
+    near = gaps < law.margin * np.minimum(one.radius[:, None], other.radius)
+    # the point goes with both, most with the one that is moved more easily
+    light = np.array([1.0 / one.mass, 1.0 / other.mass])
+    mean = light @ [ahead[a].linear / one.mass, ahead[b].linear / other.mass] / light.sum()
+    for i, j in np.argwhere(near):
+        n = apart[i, j] / length[i, j]
+        levers = one.mat @ one.place[i] - one.radius[i] * n, other.mat @ other.place[j] + other.radius[j] * n
+        was = gaps[i, j] - n @ (
+            _way(one, ahead[a], one.mat @ one.place[i]) - _way(other, ahead[b], other.mat @ other.place[j])
+        )
+        full = gaps[i, j] - n @ (_way(one, ahead[a], levers[0]) - _way(other, ahead[b], levers[1]))
+        point = centres[i] - (one.radius[i] + 0.5 * gaps[i, j]) * n - dt * mean
+        mass = one.grain * other.grain / (one.grain + other.grain)
+        room = full - was + room_left(was, dt, law)
+        yield a, b, n, levers, (point - one.x, point - other.x), room, mass, max(one.friction, other.friction)
+
+
+def _way(body: Body, later: Body, lever: Array) -> Array:
+    """How far a point of a body goes until later, m, (3,)."""
+    return later.x + later.mat @ body.mat.T @ lever - body.x - lever
 
 
 def _find(bodies: Sequence[Body], ahead: Sequence[Body], planes: Sequence[Plane], dt: float, law: Law) -> _Contacts:
     """Contacts of bodies where they are predicted to be; `ahead` are they there."""
-    found = []
-    none = np.zeros(3)
-    grain = [body.mass / max(len(body.radius), 1) for body in bodies]
+    found: list[tuple] = []
     for a, (body, later) in enumerate(zip(bodies, ahead, strict=True)):
-        centres, velocity = later.centres, later.linear / later.mass
-        turn = later.mat @ body.mat.T
-        for plane in planes:
-            n = np.asarray(plane.normal, dtype=float)
-            gaps = (centres - np.asarray(plane.point)) @ n - body.radius
-            for i in np.flatnonzero(gaps < law.margin * body.radius):
-                lever = body.mat @ body.place[i] - body.radius[i] * n
-                was = gaps[i] - n @ (centres[i] - body.x - body.mat @ body.place[i])
-                full = gaps[i] - n @ (dt * velocity + (turn - np.eye(3)) @ lever)
-                point = centres[i] - (body.radius[i] + 0.5 * gaps[i]) * n - dt * velocity
-                mu = max(body.friction, plane.friction)
-                found.append(
-                    (a, WORLD, n, (lever, none), (point - body.x, none), full - was + _room(was, dt, law), grain[a], mu)
-                )  # fmt: skip
+        found += _with_planes(a, body, later, planes, dt, law)
         for b in range(a):
-            theirs, there = bodies[b], ahead[b].centres
-            apart = centres[:, None] - there
-            length = np.linalg.norm(apart, axis=2)
-            gaps = length - body.radius[:, None] - theirs.radius
-            near = gaps < law.margin * np.minimum(body.radius[:, None], theirs.radius)
-            # the point goes with both, most with the one that is moved more easily
-            light = np.array([1.0 / body.mass, 1.0 / theirs.mass])
-            mean = light @ [velocity, ahead[b].linear / theirs.mass] / light.sum()
-            for i, j in np.argwhere(near):
-                n = apart[i, j] / length[i, j]
-                levers = (
-                    body.mat @ body.place[i] - body.radius[i] * n,
-                    theirs.mat @ theirs.place[j] + theirs.radius[j] * n,
-                )
-                was = n @ (body.x + levers[0] - theirs.x - levers[1])
-                ways = [
-                    later.x + later.mat @ body.mat.T @ levers[0] - body.x - levers[0],
-                    ahead[b].x + ahead[b].mat @ theirs.mat.T @ levers[1] - theirs.x - levers[1],
-                ]
-                room = gaps[i, j] - n @ (ways[0] - ways[1]) - was + _room(was, dt, law)
-                point = centres[i] - (body.radius[i] + 0.5 * gaps[i, j]) * n - dt * mean
-                mass = grain[a] * grain[b] / (grain[a] + grain[b])
-                mu = max(body.friction, theirs.friction)
-                found.append((a, b, n, levers, (point - body.x, point - theirs.x), room, mass, mu))
+            found += _with_body(a, b, bodies, ahead, dt, law)
     one, other, normal, lever, arm, room, mass, friction = zip(*found, strict=True) if found else [()] * 8
     return _Contacts(
         np.array(one, dtype=int),
@@ -282,89 +289,73 @@ def _find(bodies: Sequence[Body], ahead: Sequence[Body], planes: Sequence[Plane]
     )
 
 
-def _sides(contacts: _Contacts, body: int) -> list[tuple[NDArray[np.bool_], int, float]]:
-    """Contacts of a body, on which side it is of them, and the sign of what they do to it."""
-    return [(contacts.one == body, 0, 1.0), (contacts.other == body, 1, -1.0)]
+def _sides(contacts: _Contacts, body: int) -> list[NDArray[np.bool_]]:
+    """Contacts of a body, on each of their two sides, (2, ncon)."""
+    return [contacts.one == body, contacts.other == body]
 
 
-def answer(body: Body, lever: ArrayLike, mass: ArrayLike) -> float:
-    """How far contacts at levers push a body, of what each is asked for: about the largest eigenvalue of K.
-
-    ``K = M^-1/2 (sum of mass J' J) M^-1/2`` with J = (1, -[lever]) and M the body's 6 x 6 inertia.
-    """
-    inertia, total = np.zeros((6, 6)), np.zeros((6, 6))
-    inertia[:3, :3], inertia[3:, 3:] = body.mass * np.eye(3), body.inertia_now
-    for r, m in zip(np.asarray(lever), np.asarray(mass), strict=True):
-        j = np.hstack([np.eye(3), -cross_matrix(r)])
-        total += m * j.T @ j
-    half = np.linalg.inv(np.linalg.cholesky(inertia))
-    values = np.linalg.eigvalsh(half @ total @ half.T)
-    return float(np.sum(values**16) ** (1.0 / 16.0))
-
-
-def _gains(bodies: Sequence[Body], contacts: _Contacts) -> Array:
+def _gains(bodies: Sequence[Body], contacts: _Contacts, law: Law) -> Array:
     """Of each contact, (ncon,): the smaller one of its bodies; a pair, which moves both, counts twice."""
+    if law.relaxation is not None:
+        return np.full(len(contacts.mass), law.relaxation)
     counted = np.where(contacts.other == WORLD, contacts.mass, 2.0 * contacts.mass)
     gain = np.full(len(bodies) + 1, np.inf)  # the last: the world's
     for k, body in enumerate(bodies):
         sides = _sides(contacts, k)
-        lever = np.concatenate([contacts.lever[side, which] for which, side, _ in sides])
-        mass = np.concatenate([counted[which] for which, _, _ in sides])
+        lever = np.concatenate([contacts.lever[side, which] for side, which in enumerate(sides)])
+        mass = np.concatenate([counted[which] for which in sides])
         if len(mass):
-            gain[k] = 1.0 / answer(body, lever, mass)
+            gain[k] = 1.0 / answer(body.mass, body.inertia_now, lever, mass)
     return np.minimum(gain[contacts.one], gain[contacts.other])
-
-
-def project(displacement: Array, normal: Array, friction: Array) -> Array:
-    """Of contacts, (ncon, 3): they only push, and along no more than friction times that."""
-    height = np.einsum("nk,nk->n", displacement, normal)
-    up = np.maximum(height, 0.0)
-    along = displacement - height[:, None] * normal
-    length = np.linalg.norm(along, axis=1)
-    share = np.minimum(1.0, friction * up / np.where(length > 0.0, length, 1.0))
-    return up[:, None] * normal + share[:, None] * along
 
 
 # a substep
 
 
 def _ways(bodies: Sequence[Body], contacts: _Contacts, dt: float) -> Array:
-    """How far the two points of each contact go against each other in the substep, m, (ncon, 3)."""
-    way = np.zeros_like(contacts.normal)
+    """How far the two points of each contact go in the substep, m, (2, ncon, 3); nothing of a plane."""
+    way = np.zeros((2, *contacts.normal.shape))
     for k, body in enumerate(bodies):
         sides = _sides(contacts, k)
-        if not any(which.any() for which, _, _ in sides):
+        if not any(which.any() for which in sides):
             continue
         change = rotation_for(body.inertia_now, dt * body.angular) - np.eye(3)
-        for which, side, sign in sides:
-            way[which] += sign * (dt * body.linear / body.mass + contacts.lever[side, which] @ change.T)
+        for side, which in enumerate(sides):
+            way[side, which] = dt * body.linear / body.mass + contacts.lever[side, which] @ change.T
     return way
 
 
-def _iterate(bodies: Sequence[Body], contacts: _Contacts, dt: float, law: Law) -> int:
-    """Add the impulses of contacts to bodies; how many iterations it took."""
-    gain = _gains(bodies, contacts)[:, None]
-    n = contacts.normal
-    shift = last = np.zeros_like(n)
-    pace = 1.0
+def _apart(bodies: Sequence[Body], contacts: _Contacts, dt: float, law: Law) -> tuple[Array, Array]:
+    """Gaps of contacts, m, (2, ncon), and how far each side of them slides in the substep, m, (2, ncon, 3)."""
+    ways = _ways(bodies, contacts, dt)
+    gap = contacts.room + np.einsum("nk,nk->n", contacts.normal, ways[0] - ways[1])
+    if law.relative:
+        ways = np.stack([ways[0] - ways[1], ways[1] - ways[0]])
+    along = ways - np.einsum("snk,nk->sn", ways, contacts.normal)[..., None] * contacts.normal
+    return np.stack([gap, gap]), along
+
+
+def _iterate(bodies: Sequence[Body], contacts: _Contacts, dt: float, law: Law) -> None:
+    """Add the impulses of contacts to bodies; the two sides of a contact are each worked out by itself."""
+    count = len(contacts.mass)
+    normal = np.concatenate([contacts.normal, -contacts.normal])
+    friction, gain, mass = (np.tile(a, 2) for a in (contacts.friction, _gains(bodies, contacts, law), contacts.mass))
+    descent = Descent(2 * count, law.momentum)
     for iteration in range(law.iterations):
-        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * pace**2))
-        beta = 0.0 if iteration == law.iterations - 1 else min((pace - 1.0) / following, law.momentum)
-        pace = following
-        # its part along the normal is the gap, the rest is sliding
-        wrong = _ways(bodies, contacts, dt) + contacts.room[:, None] * n
-        now = project(shift - gain * wrong, n, contacts.friction)
-        ahead = now + beta * (now - last)
-        impulse = contacts.mass[:, None] * (ahead - shift) / dt
+        gap, sliding = _apart(bodies, contacts, dt, law)
+        apart = (gap.ravel(), sliding.reshape(-1, 3), normal, friction, gain)
+        step = np.inf
+        if law.accumulate:
+            push, step = descent.push(*apart, final=iteration + 1 == law.iterations)
+        else:
+            push = published(*apart)
+        impulse = (mass[:, None] * push / dt).reshape(2, count, 3)
         for k, body in enumerate(bodies):
-            for which, side, sign in _sides(contacts, k):
-                body.linear = body.linear + sign * impulse[which].sum(axis=0)
-                body.angular = body.angular + sign * np.cross(contacts.arm[side, which], impulse[which]).sum(axis=0)
-        step = np.linalg.norm(now - last, axis=1).max()
-        shift, last = ahead, now
+            for side, which in enumerate(_sides(contacts, k)):
+                body.linear = body.linear + impulse[side, which].sum(axis=0)
+                body.angular = body.angular + np.cross(contacts.arm[side, which], impulse[side, which]).sum(axis=0)
         if step <= law.tolerance * law.weight * dt**2 and law.tolerance > 0.0:
-            return iteration + 1
-    return law.iterations
+            break
 
 
 def _moved(body: Body, dt: float) -> Body:
@@ -374,35 +365,15 @@ def _moved(body: Body, dt: float) -> Body:
     return dataclasses.replace(body, x=body.x + dt * body.linear / body.mass, mat=u @ vt)
 
 
-def substep(
-    bodies: Sequence[Body],
-    dt: float,
-    law: Law,
-    *,
-    planes: Sequence[Plane] = (),
-    gravity: ArrayLike = (0.0, 0.0, 0.0),
-    force: ArrayLike | None = None,
-    torque: ArrayLike | None = None,
-) -> int:
-    """Advance bodies in place; how many iterations it took.
-
-    Args:
-        bodies: that may touch each other.
-        dt: s.
-        law: how.
-        planes: that bodies may touch.
-        gravity: m/s^2, (3,).
-        force: through the centre of mass of each body, N, (nbody, 3).
-        torque: on each body, N m, (nbody, 3).
-    """
-    zero = np.zeros((len(bodies), 3))
-    pushed, turned = (np.asarray(zero if a is None else a, dtype=float) for a in (force, torque))
+def substep(bodies: Sequence[Body], dt: float, law: Law, around: Around = Around()) -> None:  # noqa: B008 - frozen
+    """Advance bodies in place, that may touch each other, by dt, s."""
     for k, body in enumerate(bodies):
-        body.linear = body.linear + dt * (body.mass * np.asarray(gravity, dtype=float) + pushed[k])
-        body.angular = body.angular + dt * turned[k]
-    contacts = _find(bodies, [_moved(body, dt) for body in bodies], planes, dt, law)
-    taken = _iterate(bodies, contacts, dt, law) if len(contacts.mass) else 0
+        force, torque = around.wrench(k, body.mass)
+        body.linear = body.linear + dt * force
+        body.angular = body.angular + dt * torque
+    contacts = _find(bodies, [_moved(body, dt) for body in bodies], around.planes, dt, law)
+    if len(contacts.mass):
+        _iterate(bodies, contacts, dt, law)
     for body in bodies:
         moved = _moved(body, dt)
         body.x, body.mat = moved.x, moved.mat
-    return taken

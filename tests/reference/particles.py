@@ -10,7 +10,8 @@ belongs together is known by shape matching alone. A substep:
 
 A contact of a particle has the gap ``c = n . (x - p) - r``. Where that is not positive the particle goes by
 ``relaxation (-n c - t min(mu |c|, |v_t| dt))``, t the direction in which it slides; of two particles of different
-bodies each goes its share by inverse mass.
+bodies each goes its share by inverse mass. With `accumulate` it is the sum over iterations that is bounded, as in
+`impulses`.
 
 In single precision (see `make_body`) this drifts as the paper says; there is nothing here to prevent it.
 """
@@ -22,6 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tests.reference.contacts import Around, Descent, Plane, answer, published, room_left
+
 
 @dataclasses.dataclass(frozen=True)
 class Law:
@@ -29,23 +32,35 @@ class Law:
 
     Attributes:
         iterations: of contacts, shape matching and momentum.
-        relaxation: of what contacts displace.
+        relaxation: of what contacts displace; None: as much as a body's contacts allow.
         incremental: velocities by (2), as PBD-R has them; else by (1), as PBD does.
         linear: whether linear momentum is put back, (3).
         angular: whether angular momentum is, (4).
         relative: whether friction between particles goes by the difference of their velocities; else by each one's own.
         rigid: whether a substep ends with rigid bodies: best fit of places, velocities by momentum.
-        margin: how far apart two particles are looked at, m.
+        accumulate: whether what contacts displace is bounded over the whole substep; else in each iteration by itself.
+        tolerance: if so, iterations end when none moves a contact farther than this share of ``weight dt^2``.
+        weight: acceleration that this refers to, m/s^2.
+        momentum: if so, most of its last step that a contact takes on.
+        margin: how far ahead contacts are noticed, in radii.
+        recovery: with `accumulate`, rate at which an overlap of the start is undone, 1/s.
+        gentle: speed at which it is undone, if that is more, m/s.
     """
 
     iterations: int = 10
-    relaxation: float = 0.9
+    relaxation: float | None = 0.9
     incremental: bool = True
     linear: bool = True
     angular: bool = True
     relative: bool = True
     rigid: bool = False
-    margin: float = 0.01
+    accumulate: bool = False
+    tolerance: float = 0.0
+    weight: float = 9.81
+    momentum: float = 0.65
+    margin: float = 0.25
+    recovery: float = 50.0
+    gentle: float = 0.02
 
 
 PBD = Law(incremental=False, linear=False, angular=False)
@@ -74,21 +89,6 @@ class Body:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plane:
-    """The half space below it does not let particles in.
-
-    Attributes:
-        point: of it, m, (3,).
-        normal: of unit length, (3,).
-        friction: coefficient.
-    """
-
-    point: ArrayLike
-    normal: ArrayLike
-    friction: float
-
-
-@dataclasses.dataclass(frozen=True)
 class _Contacts:
     """Of one particle each, with a plane or with a particle of another body; such two have a contact each.
 
@@ -97,7 +97,7 @@ class _Contacts:
         other: likewise; -1: a plane, (ncon,).
         point: of the plane, m, (ncon, 3).
         normal: towards the particle, (ncon, 3).
-        reach: distance along the normal at which there is no gap, m, (ncon,).
+        reach: distance along the normal at which there is no gap, or as much overlap as is left for now, m, (ncon,).
         friction: (ncon,).
         share: of a displacement that the particle gets, (ncon,).
     """
@@ -235,82 +235,90 @@ def _joined(bodies: Sequence[Body], name: str) -> NDArray:
     return np.concatenate([getattr(body, name) for body in bodies])
 
 
-def _find(bodies: Sequence[Body], planes: Sequence[Plane], margin: float) -> _Contacts:
-    """Every particle with every plane, and with the particles of other bodies that are near."""
+def _find(bodies: Sequence[Body], start: Sequence[NDArray], planes: Sequence[Plane], dt: float, law: Law) -> _Contacts:
+    """Every particle with the planes and with the particles of other bodies that are near; `start`: where all were."""
     x, radius, mass = (_joined(bodies, name) for name in ("x", "radius", "mass"))
+    way = x - np.concatenate(start)
     count = [len(body.x) for body in bodies]
     owner = np.repeat(np.arange(len(bodies)), count)
     friction = np.repeat([body.friction for body in bodies], count).astype(x.dtype)
-    n = len(x)
 
     away = x[:, None] - x
     length = np.linalg.norm(away, axis=2)
-    near = (length - radius[:, None] - radius < margin) & (owner[:, None] != owner)
+    gaps = length - radius[:, None] - radius
+    near = (gaps < law.margin * np.minimum(radius[:, None], radius)) & (owner[:, None] != owner)
     i, j = np.nonzero(near)
-    found = [
-        (i, j, x[j], away[i, j] / length[i, j, None], radius[i] + radius[j], np.maximum(friction[i], friction[j]),
-         mass[j] / (mass[i] + mass[j]))
-    ]  # fmt: skip
+    normal = away[i, j] / length[i, j, None]
+    was = gaps[i, j] - np.einsum("nk,nk->n", normal, way[i] - way[j])
+    reach = radius[i] + radius[j] + was - room_left(was, dt, law)
+    found = [(i, j, x[j], normal, reach, np.maximum(friction[i], friction[j]), mass[j] / (mass[i] + mass[j]))]
     for plane in planes:
-        point, normal = (np.tile(np.asarray(a, dtype=x.dtype), (n, 1)) for a in (plane.point, plane.normal))
-        mu = np.maximum(friction, x.dtype.type(plane.friction))
-        found.append((np.arange(n), np.full(n, -1), point, normal, radius, mu, np.ones_like(radius)))
+        point, normal = (np.asarray(a, dtype=x.dtype) for a in (plane.point, plane.normal))
+        gaps = (x - point) @ normal - radius
+        i = np.flatnonzero(gaps < law.margin * radius)
+        was = gaps[i] - way[i] @ normal
+        mu = np.maximum(friction[i], x.dtype.type(plane.friction))
+        every = [np.tile(a, (len(i), 1)) for a in (point, normal)]
+        reach = radius[i] + was - room_left(was, dt, law)
+        found.append((i, np.full(len(i), -1), *every, reach, mu, np.ones_like(radius[i])))
     return _Contacts(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
 
-def _push(bodies: Sequence[Body], contacts: _Contacts, dt: float, law: Law) -> list[NDArray]:
-    """Displacements by contacts, added up over each particle, body by body: lines 7 and 8 of Algorithm 1."""
+def _gains(bodies: Sequence[Body], start: Sequence[NDArray], contacts: _Contacts, law: Law) -> NDArray:
+    """Share of what each contact would have to go that it goes in an iteration, (ncon,)."""
+    if law.relaxation is not None:
+        return np.full(len(contacts.particle), law.relaxation)
+    count = [len(body.x) for body in bodies]
+    owner = np.append(np.repeat(np.arange(len(bodies)), count), len(bodies))  # the last: of planes
+    counted = contacts.share * _joined(bodies, "mass")[contacts.particle] * np.where(contacts.other < 0, 1.0, 2.0)
+    gain = np.full(len(bodies) + 1, np.inf)
+    for k, (body, x) in enumerate(zip(bodies, start, strict=True)):
+        mine = owner[contacts.particle] == k
+        if mine.any():
+            lever = (x - centre_of(body.mass, x))[contacts.particle[mine] - sum(count[:k])]
+            gain[k] = 1.0 / answer(body.mass.sum(), inertia_of(body.mass, x), lever, counted[mine])
+    return np.minimum(gain[owner[contacts.particle]], gain[owner[contacts.other]])
+
+
+def _apart(bodies: Sequence[Body], contacts: _Contacts, dt: float, law: Law) -> tuple[NDArray, NDArray]:
+    """Gaps of contacts, m, (ncon,), and how far they slide in the substep, m, (ncon, 3)."""
     x, v = _joined(bodies, "x"), _joined(bodies, "v")
     i, n = contacts.particle, contacts.normal
     pair = (contacts.other >= 0)[:, None]
     gap = np.einsum("nk,nk->n", n, x[i] - np.where(pair, x[contacts.other], contacts.point)) - contacts.reach
     velocity = v[i] - np.where(pair, v[contacts.other], 0) if law.relative else v[i]
-    sliding = velocity - np.einsum("nk,nk->n", n, velocity)[:, None] * n
-    speed = np.linalg.norm(sliding, axis=1)
-    direction = sliding / np.where(speed > 0, speed, 1)[:, None]
-    along = np.minimum(contacts.friction * np.abs(gap), speed * dt)
-    dx = law.relaxation * contacts.share[:, None] * (-n * gap[:, None] - direction * along[:, None])
-    total = np.zeros_like(x)
-    active = gap <= 0
-    np.add.at(total, i[active], dx[active])
+    return gap, dt * (velocity - np.einsum("nk,nk->n", n, velocity)[:, None] * n)
+
+
+def _spread(bodies: Sequence[Body], contacts: _Contacts, push: NDArray) -> list[NDArray]:
+    """Displacements of contacts, each particle's share, added up over each, body by body."""
+    total = np.zeros_like(_joined(bodies, "x"))
+    np.add.at(total, contacts.particle, contacts.share[:, None] * push)
     return np.split(total, np.cumsum([len(body.x) for body in bodies])[:-1])
 
 
-def substep(
-    bodies: Sequence[Body],
-    dt: float,
-    law: Law,
-    *,
-    planes: Sequence[Plane] = (),
-    gravity: ArrayLike = (0.0, 0.0, 0.0),
-    force: ArrayLike | None = None,
-    torque: ArrayLike | None = None,
-) -> None:
-    """Advance bodies in place.
-
-    Args:
-        bodies: that may touch each other.
-        dt: s.
-        law: how.
-        planes: that bodies may touch.
-        gravity: m/s^2, (3,).
-        force: through the centre of mass of each body, N, (nbody, 3).
-        torque: on each body, N m, (nbody, 3).
-    """
+def substep(bodies: Sequence[Body], dt: float, law: Law, around: Around = Around()) -> None:  # noqa: B008 - frozen
+    """Advance bodies in place, that may touch each other, by dt, s."""
     dtype = bodies[0].x.dtype
     dt = dtype.type(dt)
-    zero = np.zeros((len(bodies), 3))
     start = [body.x for body in bodies]
     for k, body in enumerate(bodies):
-        weight = body.mass.sum() * np.asarray(gravity, dtype=dtype)
-        pushed, turned = (np.asarray(zero if a is None else a, dtype=dtype)[k] for a in (force, torque))
-        _predict(body, weight + pushed, turned, dt)
-    contacts = _find(bodies, planes, law.margin)
-    for _ in range(law.iterations):
-        pushes = _push(bodies, contacts, dt, law)
-        for body, dx, first in zip(bodies, pushes, start, strict=True):
+        _predict(body, *around.wrench(k, body.mass.sum(), dtype), dt)
+    contacts = _find(bodies, start, around.planes, dt, law)
+    gain = _gains(bodies, start, contacts, law).astype(dtype)
+    descent = Descent(len(gain), law.momentum)
+    for iteration in range(law.iterations):
+        apart = (*_apart(bodies, contacts, dt, law), contacts.normal, contacts.friction, gain)
+        step = np.inf
+        if law.accumulate:
+            push, step = descent.push(*apart, final=iteration + 1 == law.iterations)
+        else:  # lines 7 and 8 of Algorithm 1
+            push = published(*apart)
+        for body, dx, first in zip(bodies, _spread(bodies, contacts, push), start, strict=True):
             _displace(body, dx, first, dt, law)
             _keep_shape(body, first, dt, law)
+        if step <= law.tolerance * law.weight * dt**2 and law.tolerance > 0.0:
+            break
     if law.rigid:
         for body in bodies:
             _stiffen(body)

@@ -1,4 +1,4 @@
-"""Signed distance from points to geoms that stand still, in the geom's frame."""
+"""Signed distance from points to geoms that no contact moves, in the geom's frame."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +27,7 @@ _TINY = wp.constant(wp.float64(1.0e-15))  # a vector shorter than this has no di
 
 @wp.struct
 class Colliders:
-    """Geoms that stand still; fixed. One entry a collider, except `hfield_data`.
+    """Geoms that stand still or are moved by hand; fixed. One entry a collider, except `hfield_data`.
 
     Attributes:
         kind: mujoco.mjtGeom
@@ -180,8 +180,9 @@ def make_colliders(mjm: mujoco.MjModel, geoms: Sequence[int]) -> tuple[Colliders
     kind, dataid = mjm.geom_type[list(geoms)], mjm.geom_dataid[list(geoms)]
     meshes: dict[int, wp.Mesh] = {}
     mesh_id = np.zeros(n, dtype=np.uint64)
-    middle, half = mjm.geom_aabb[list(geoms), :3], mjm.geom_aabb[list(geoms), 3:]
-    box = np.stack([middle - half, middle + half])
+    size = mjm.geom_size[list(geoms)]
+    half = np.stack([_half(k, s) for k, s in zip(kind, size, strict=True)]) if n else np.zeros((0, 3))
+    box = np.stack([-half, half])
     hfield_shape, hfield_size = np.tile(np.array([[-1], [0], [0]], dtype=np.int32), (1, n)), np.zeros((n, 4))
     for i, data in enumerate(dataid):
         if kind[i] == _Geom.mjGEOM_PLANE:
@@ -199,13 +200,24 @@ def make_colliders(mjm: mujoco.MjModel, geoms: Sequence[int]) -> tuple[Colliders
 
     out = Colliders()
     out.kind = wp.array(kind, dtype=int)
-    out.size = wp.array(mjm.geom_size[list(geoms)], dtype=wp.vec3d)
+    out.size = wp.array(size, dtype=wp.vec3d)
     out.mesh = wp.array(mesh_id, dtype=wp.uint64)
     out.low, out.high = (wp.array(corner, dtype=wp.vec3d) for corner in box)
     out.hfield_adr, out.hfield_nrow, out.hfield_ncol = (wp.array(a, dtype=int) for a in hfield_shape)
     out.hfield_size = wp.array(hfield_size, dtype=wp.vec4d)
     out.hfield_data = wp.array(mjm.hfield_data, dtype=float)
     return out, list(meshes.values())
+
+
+def _half(kind: int, size: np.ndarray) -> np.ndarray:
+    """Half sides of the box around a primitive, about its middle [m]; MuJoCo's geom_aabb need not follow geom_size."""
+    if kind == _Geom.mjGEOM_SPHERE:
+        return size[[0, 0, 0]]
+    if kind == _Geom.mjGEOM_CAPSULE:
+        return size[[0, 0, 0]] + [0.0, 0.0, size[1]]
+    if kind == _Geom.mjGEOM_CYLINDER:
+        return size[[0, 0, 1]]
+    return size
 
 
 def unsupported(mjm: mujoco.MjModel, geoms: Sequence[int]) -> list[str]:

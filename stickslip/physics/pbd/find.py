@@ -6,10 +6,11 @@ listed, and then each contact is written down in full.
 
 import warp as wp
 
-from stickslip.physics.pbd.colliders import is_within, may_reach, nearest
-from stickslip.physics.pbd.lanes import lane_count, sync, sync_any
-from stickslip.physics.pbd.layout import NOBODY, Bodies, Hand, Moment, Shape, Step, Surface, Touching, real
-from stickslip.physics.pbd.rigid import matrix_of
+from stickslip.physics.pbd.colliders import nearest
+from stickslip.physics.pbd.hand import collider_at, drift_of
+from stickslip.physics.pbd.lanes import first_bit, lane_count, sync, sync_any
+from stickslip.physics.pbd.layout import NOBODY, Bodies, Moment, Options, Shape, Step, Surface, Touching, real
+from stickslip.physics.pbd.near import apart_from, back_of, near_bits, wake
 
 wp.set_module_options({"enable_backward": False})
 
@@ -22,6 +23,16 @@ would shoot bodies apart."""
 
 CLUSTER = wp.constant(32)
 """Most particles of a cluster."""
+
+_NO_ADDRESS = wp.constant(0x7FFFFFFF)
+"""Of contacts, where there are none: the first of them is below."""
+
+
+@wp.func
+def forget_contacts(bodies: Bodies, worldid: int, body: int):
+    """A body has no contacts until they are found."""
+    bodies.adr[worldid, body] = _NO_ADDRESS
+    bodies.num[worldid, body] = 0
 
 
 @wp.func(inline=False)
@@ -49,87 +60,6 @@ def position_of(shape: Shape, bodies: Bodies, worldid: int, particle: int) -> wp
 
 
 @wp.struct
-class Held:
-    """Pose of a body that is moved by hand, or of a collider."""
-
-    pos: wp.vec3d
-    mat: wp.mat33d
-
-
-@wp.func(inline=False)
-def held_at(hand: Hand, worldid: int, mocap: int, share: real) -> Held:
-    """Where it is when so much of the step is over, from 0 to 1."""
-    p = hand.pos[worldid, mocap]
-    q = hand.quat[worldid, mocap]
-    p0 = hand.pos_before[worldid, mocap]
-    q0 = hand.quat_before[worldid, mocap]
-    if not (p0[0] == p0[0] and q0[0] == q0[0]):  # noqa: PLR0124 - not a number
-        p0 = p
-        q0 = q
-    sign = real(1.0)
-    if q[0] * q0[0] + q[1] * q0[1] + q[2] * q0[2] + q[3] * q0[3] < 0.0:
-        sign = real(-1.0)
-    rest = real(1.0) - share
-    out = Held()
-    out.pos = wp.vec3d(
-        rest * real(p0[0]) + share * real(p[0]),
-        rest * real(p0[1]) + share * real(p[1]),
-        rest * real(p0[2]) + share * real(p[2]),
-    )
-    out.mat = matrix_of(
-        rest * sign * real(q0[0]) + share * real(q[0]),
-        rest * sign * real(q0[1]) + share * real(q[1]),
-        rest * sign * real(q0[2]) + share * real(q[2]),
-        rest * sign * real(q0[3]) + share * real(q[3]),
-    )
-    return out
-
-
-@wp.func
-def collider_at(shape: Shape, hand: Hand, worldid: int, collider: int, share: real) -> Held:
-    """Where a collider is when so much of the step is over."""
-    out = Held()
-    out.pos = shape.collider_pos[collider]
-    out.mat = shape.collider_mat[collider]
-    mocap = shape.collider_mocap[collider]
-    if mocap >= 0:
-        held = held_at(hand, worldid, mocap, share)
-        out.pos = held.pos + held.mat * out.pos
-        out.mat = held.mat * out.mat
-    return out
-
-
-@wp.func(inline=False)
-def drift_of(hand: Hand, moment: Moment, worldid: int, mocap: int, point: wp.vec3d) -> wp.vec3d:
-    """Velocity of a point of it, which is `point` now, over the substep that ends now [m/s]."""
-    if not moment.dt > real(0.0):
-        return wp.vec3d()
-    now = held_at(hand, worldid, mocap, moment.over)
-    then = held_at(hand, worldid, mocap, moment.over - moment.dt / moment.timestep)
-    own = wp.transpose(now.mat) * (point - now.pos)
-    return (point - then.pos - then.mat * own) / moment.dt
-
-
-@wp.func
-def note_near(shape: Shape, bodies: Bodies, worldid: int, body: int, word: int) -> int:
-    """Bits of the bodies, 32 at a time, whose particles may be near those of a body."""
-    bits = int(0)
-    here = bodies.slot[worldid, body].pos + bodies.slot[worldid, body].turn * (
-        shape.body_middle[body] - bodies.body[worldid, body].centre
-    )
-    for k in range(32):
-        other = 32 * word + k
-        if other < shape.nbody and other != body:
-            there = bodies.slot[worldid, other].pos + bodies.slot[worldid, other].turn * (
-                shape.body_middle[other] - bodies.body[worldid, other].centre
-            )
-            reach = shape.body_reach[body] + shape.body_reach[other]
-            if wp.length_sq(here - there) < reach * reach:
-                bits = bits | (1 << k)
-    return bits
-
-
-@wp.struct
 class Met:
     """What a particle touches."""
 
@@ -148,6 +78,56 @@ def note(touching: Touching, worldid: int, index: int, particle: int, met: Met):
         touching.collider[worldid, index] = met.collider
         touching.normal[worldid, index] = met.normal
         touching.gap[worldid, index] = met.gap
+
+
+@wp.func
+def meet_body(s: Step, worldid: int, particle: int, apart: wp.vec3d, theirs: int, index: int, count: int):
+    """How many contacts a particle has with those of another body, and the last one; they are listed as in `meet`.
+
+    Args:
+        s: the step
+        worldid: world
+        particle: it
+        apart: where it is, from the centre of mass of the other body [m]
+        theirs: that body
+        index: where the contacts of the particle are listed, if not negative
+        count: how many it has already, which are counted too
+    """
+    shape = s.shape
+    met = Met()
+    geom = shape.geom[particle]
+    radius = shape.radius[particle]
+    inside = back_of(s.options, s.bodies, worldid, theirs) * apart + s.bodies.body[worldid, theirs].centre
+    cells = shape.body_cells[theirs]
+    x = (inside - shape.body_corner[theirs]) / shape.body_cell[theirs]
+    i0 = int(wp.floor(x[0]))
+    j0 = int(wp.floor(x[1]))
+    k0 = int(wp.floor(x[2]))
+    low = wp.max(k0 - 1, 0)
+    high = wp.min(k0 + 2, cells[2])
+    for i in range(wp.max(i0 - 1, 0), wp.min(i0 + 2, cells[0])):
+        for j in range(wp.max(j0 - 1, 0), wp.min(j0 + 2, cells[1])):
+            first = shape.body_celladr[theirs] + (i * cells[1] + j) * cells[2]
+            if low < high:
+                for slot in range(shape.cell_adr[first + low], shape.cell_adr[first + high]):
+                    other = shape.cell_particle[slot]
+                    away = apart - position_of(shape, s.bodies, worldid, other)
+                    length = wp.length(away)
+                    gap = length - radius - shape.radius[other]
+                    reach = s.options.margin * wp.min(radius, shape.radius[other])
+                    if gap < reach and shape.meets[geom, shape.geom[other]]:
+                        met.other = other
+                        met.collider = NOBODY
+                        met.gap = gap
+                        met.normal = wp.vec3d(real(0.0), real(0.0), real(1.0))
+                        if length > real(0.0):
+                            met.normal = (real(1.0) / length) * away
+                        elif particle < other:
+                            met.normal = -met.normal
+                        if index >= 0:
+                            note(s.touching, worldid, index + count, particle, met)
+                        count += 1
+    return count, met
 
 
 @wp.func
@@ -180,90 +160,54 @@ def meet(s: Step, moment: Moment, worldid: int, particle: int, index: int):
 
     for word in range(shape.nword):
         bits = s.near[worldid, body, word]
-        k = int(0)
         while bits != 0:
-            if bits & 1:
-                theirs = 32 * word + k
-                apart = bodies.slot[worldid, body].pos - bodies.slot[worldid, theirs].pos + from_centre
-                inside = wp.transpose(bodies.slot[worldid, theirs].turn) * apart + bodies.body[worldid, theirs].centre
-                cells = shape.body_cells[theirs]
-                x = (inside - shape.body_corner[theirs]) / shape.body_cell[theirs]
-                i0 = int(wp.floor(x[0]))
-                j0 = int(wp.floor(x[1]))
-                k0 = int(wp.floor(x[2]))
-                for i in range(wp.max(i0 - 1, 0), wp.min(i0 + 2, cells[0])):
-                    for j in range(wp.max(j0 - 1, 0), wp.min(j0 + 2, cells[1])):
-                        first = shape.body_celladr[theirs] + (i * cells[1] + j) * cells[2]
-                        low = wp.max(k0 - 1, 0)
-                        high = wp.min(k0 + 2, cells[2])
-                        if low < high:
-                            for slot in range(shape.cell_adr[first + low], shape.cell_adr[first + high]):
-                                other = shape.cell_particle[slot]
-                                away = apart - position_of(shape, bodies, worldid, other)
-                                length = wp.length(away)
-                                gap = length - radius - shape.radius[other]
-                                reach = s.options.margin * wp.min(radius, shape.radius[other])
-                                if gap < reach and shape.meets[geom, shape.geom[other]]:
-                                    met.other = other
-                                    met.collider = NOBODY
-                                    met.gap = gap
-                                    met.normal = wp.vec3d(real(0.0), real(0.0), real(1.0))
-                                    if length > real(0.0):
-                                        met.normal = (real(1.0) / length) * away
-                                    elif particle < other:
-                                        met.normal = -met.normal
-                                    if index >= 0:
-                                        note(touching, worldid, index + count, particle, met)
-                                    count += 1
-            bits = int(wp.uint32(bits) >> wp.uint32(1))
-            k += 1
+            k = first_bit(bits)
+            bits = bits ^ (1 << k)
+            apart = apart_from(bodies, worldid, body, from_centre, 32 * word + k)
+            more, last = meet_body(s, worldid, particle, apart, 32 * word + k, index, count)
+            if more > count:
+                count = more
+                met = last
     return count, met
 
 
+@wp.struct
+class Side:
+    """One of the two of a contact."""
+
+    at: wp.vec3d  # where the particle is at the end of the substep [m]
+    place: wp.vec3d  # where it is touched, in the frame of its body about the centre of mass [m]
+    lever: wp.vec3d  # the same at the start of the substep, in the axes of the world [m]
+    way: wp.vec3d  # of the particle in the substep [m]
+    roll: real  # how far outward the touched place comes by turning alone [m]
+
+
 @wp.func
-def extent(turn: wp.mat33d, half: wp.vec3d, pad: real) -> wp.vec3d:
-    """Half sides of the box around one that is turned, and is padded."""
-    out = wp.vec3d(pad, pad, pad)
-    for i in range(3):
-        for j in range(3):
-            out[i] += wp.abs(turn[i, j]) * half[j]
+def side_of(s: Step, worldid: int, particle: int, outward: wp.vec3d) -> Side:
+    """The side of a particle that is touched in that direction."""
+    body = s.shape.owner[particle]
+    rotation = s.bodies.body[worldid, body].rotation
+    turn = s.bodies.slot[worldid, body].turn
+    out = Side()
+    out.place = s.shape.place[particle] - s.bodies.body[worldid, body].centre
+    out.lever = rotation * out.place
+    out.at = s.bodies.slot[worldid, body].pos + turn * out.place
+    out.way = out.at - s.bodies.body[worldid, body].before - out.lever
+    if s.options.surface != 0:
+        radius = s.shape.radius[particle]
+        beyond = radius * (wp.transpose(rotation) * outward)
+        out.roll = wp.dot(outward, turn * beyond) - radius
+        out.place += beyond
+        out.lever += radius * outward
     return out
 
 
 @wp.func
-def is_near(s: Step, moment: Moment, worldid: int, cluster: int) -> int:
-    """1 if a particle of a cluster may touch anything, else 0."""
-    shape = s.shape
-    bodies = s.bodies
-    body = shape.cluster_body[cluster]
-    half = shape.cluster_half[cluster]
-    pad = shape.cluster_pad[cluster]
-    turn = bodies.slot[worldid, body].turn
-    from_centre = turn * (shape.cluster_middle[cluster] - bodies.body[worldid, body].centre)
-    at = bodies.slot[worldid, body].pos + from_centre
-    for collider in range(shape.ncollider):
-        held = collider_at(shape, s.world.hand, worldid, collider, moment.over)
-        back = wp.transpose(held.mat)
-        if may_reach(s.colliders, collider, back * (at - held.pos), extent(back * turn, half, pad)):
-            return 1
-    for word in range(shape.nword):
-        bits = s.near[worldid, body, word]
-        k = int(0)
-        while bits != 0:
-            if bits & 1:
-                theirs = 32 * word + k
-                apart = bodies.slot[worldid, body].pos - bodies.slot[worldid, theirs].pos + from_centre
-                back = wp.transpose(bodies.slot[worldid, theirs].turn)
-                inside = back * apart + bodies.body[worldid, theirs].centre
-                side = shape.body_cell[theirs]
-                cells = shape.body_cells[theirs]
-                low = shape.body_corner[theirs]
-                high = low + side * wp.vec3d(real(cells[0]), real(cells[1]), real(cells[2]))
-                if is_within(inside, low, high, extent(back * turn, half, pad + side)):
-                    return 1
-            bits = int(wp.uint32(bits) >> wp.uint32(1))
-            k += 1
-    return 0
+def slack_of(options: Options, was: real, dt: real) -> real:
+    """How much of a gap may stay at the end of a substep, of what it was at the start [m]; not positive."""
+    if options.accumulate == 0:
+        return real(0.0)
+    return wp.min(was + dt * wp.max(-RECOVERY * was, GENTLE), real(0.0))
 
 
 @wp.func
@@ -280,17 +224,13 @@ def settle(s: Step, moment: Moment, worldid: int, index: int):
     body = shape.owner[particle]
     geom = shape.geom[particle]
     radius = shape.radius[particle]
-    before = bodies.body[worldid, body].before
-    pos = bodies.slot[worldid, body].pos
-    at = shape.place[particle] - bodies.body[worldid, body].centre
-    lever = bodies.body[worldid, body].rotation * at
-    from_centre = bodies.slot[worldid, body].turn * at
-    point = pos + from_centre - (radius + real(0.5) * gap) * normal
+    mine = side_of(s, worldid, particle, -normal)
+    point = mine.at - (radius + real(0.5) * gap) * normal
     mass = bodies.body[worldid, body].grain
     velocity = bodies.slot[worldid, body].vel
-    # how far the particle comes along the normal in the substep, against what it touches; and where it is touched does
-    way = wp.dot(normal, pos + from_centre - before - lever)
-    surface_way = way
+    # how far the particle comes in the substep along the normal, against what it touches
+    way = wp.dot(normal, mine.way)
+    their_roll = real(0.0)
     rest = real(0.0)
     opposite = wp.vec3d()
     counter = wp.vec3d()
@@ -298,21 +238,15 @@ def settle(s: Step, moment: Moment, worldid: int, index: int):
     if other != NOBODY:
         theirs = shape.owner[other]
         their_radius = shape.radius[other]
-        their_pos = bodies.slot[worldid, theirs].pos
-        opposite = shape.place[other] - bodies.body[worldid, theirs].centre
-        counter = bodies.body[worldid, theirs].rotation * opposite
-        across = bodies.slot[worldid, theirs].turn * opposite
+        their = side_of(s, worldid, other, normal)
         mu = friction_between(s.surface, worldid, geom, shape.geom[other])
         if particle > other:  # both sides of a pair mean the same point
-            point = their_pos + across + (their_radius + real(0.5) * gap) * normal
-        way -= wp.dot(normal, their_pos + across - bodies.body[worldid, theirs].before - counter)
+            point = their.at + (their_radius + real(0.5) * gap) * normal
+        way -= wp.dot(normal, their.way)
+        their_roll = their.roll
         rest = radius + their_radius
-        surface_way = way
-        if s.options.surface != 0:
-            out = their_radius * (wp.transpose(bodies.body[worldid, theirs].rotation) * normal)
-            surface_way -= wp.dot(normal, bodies.slot[worldid, theirs].turn * out) - their_radius
-            opposite += out
-            counter += their_radius * normal
+        opposite = their.place
+        counter = their.lever
         grain = bodies.body[worldid, theirs].grain
         mass = mass * grain / (mass + grain)
         ours = bodies.body[worldid, body].light
@@ -322,53 +256,26 @@ def settle(s: Step, moment: Moment, worldid: int, index: int):
         collider = touching.collider[worldid, index]
         mu = friction_between(s.surface, worldid, geom, shape.collider_geom[collider])
         if shape.collider_mocap[collider] >= 0:
-            touched = pos + from_centre - radius * normal
+            touched = mine.at - radius * normal
             drift = drift_of(s.world.hand, moment, worldid, shape.collider_mocap[collider], touched)
         way -= dt * wp.dot(normal, drift)
-        surface_way = way
-        rest = wp.dot(normal, pos + from_centre) - gap
-    if s.options.surface != 0:
-        out = radius * (wp.transpose(bodies.body[worldid, body].rotation) * normal)
-        surface_way -= wp.dot(normal, bodies.slot[worldid, body].turn * out) - radius
-        at -= out
-        lever -= radius * normal
-    slack = real(0.0)
-    if s.options.accumulate != 0:
-        was = gap - way
-        slack = wp.min(was + dt * wp.max(-RECOVERY * was, GENTLE), real(0.0))
+        rest = wp.dot(normal, mine.at) - gap
+    slack = slack_of(s.options, gap - way, dt)
     touching.friction[worldid, index] = mu
     touching.drift[worldid, index] = drift
     touching.shift[worldid, index] = wp.vec3d()
     touching.last[worldid, index] = wp.vec3d()
-    touching.place[worldid, index] = at
+    touching.place[worldid, index] = mine.place
     touching.opposite[worldid, index] = opposite
-    touching.lever[worldid, index] = lever
+    touching.lever[worldid, index] = mine.lever
     touching.counter[worldid, index] = counter
     touching.point[worldid, index] = point
-    touching.arm[worldid, index] = point - dt * velocity - before
+    touching.arm[worldid, index] = point - dt * velocity - bodies.body[worldid, body].before
     touching.rest[worldid, index] = rest
     touching.slack[worldid, index] = slack
-    touching.room_left[worldid, index] = gap - surface_way - slack
+    # touched places go with their particles, and outward by turning
+    touching.clearance[worldid, index] = gap - (way - their_roll - mine.roll) - slack
     touching.mass[worldid, index] = mass
-
-
-@wp.func
-def wake(s: Step, moment: Moment, worldid: int, lane: int) -> int:
-    """List the clusters that may touch something; how many there are."""
-    total = int(0)
-    base = int(0)
-    while base < s.shape.ncluster:
-        cluster = base + lane
-        near = int(0)
-        if cluster < s.shape.ncluster:
-            near = is_near(s, moment, worldid, cluster)
-        before = lane_count(near, s.nlane)
-        if near != 0:
-            s.awake[worldid, total + before[0]] = cluster
-        total += before[1]
-        base += s.nlane
-    sync(s.nlane)
-    return total
 
 
 @wp.func
@@ -379,7 +286,7 @@ def find(s: Step, moment: Moment, worldid: int, lane: int):
     touching = s.touching
     for k in range(lane, shape.nbody * shape.nword, s.nlane):
         body = k // shape.nword
-        s.near[worldid, body, k % shape.nword] = note_near(shape, bodies, worldid, body, k % shape.nword)
+        s.near[worldid, body, k % shape.nword] = near_bits(shape, bodies, worldid, body, k % shape.nword)
     for k in range(lane, touching.particle_num.shape[1], s.nlane):
         touching.particle_num[worldid, k] = 0
     sync(s.nlane)

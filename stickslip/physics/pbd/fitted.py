@@ -10,26 +10,23 @@ import warp as wp
 from stickslip.physics.pbd.contact import respond
 from stickslip.physics.pbd.lanes import team_sum
 from stickslip.physics.pbd.layout import NOBODY, Bodies, Iteration, Options, Response, Shape, Step, Sums, Touching, real
+from stickslip.physics.pbd.motion import arrive, coast
 from stickslip.physics.pbd.rigid import momentum, rotation_of, skew, turned_towards
 
 wp.set_module_options({"enable_backward": False})
+
+ITERATES_AT_REST = 1
+"""Iterations fit a body to itself where nothing touches, too."""
 
 
 @wp.func
 def predict(bodies: Bodies, worldid: int, body: int, dt: real):
     """Semi-implicit Euler for every particle of a body."""
+    spin = coast(bodies, worldid, body, dt)
     r = bodies.body[worldid, body].rotation
-    spin = bodies.body[worldid, body].spin + dt * bodies.body[worldid, body].torque
     rate = r * skew(bodies.body[worldid, body].inverse * (wp.transpose(r) * spin))
-    vel = bodies.slot[worldid, body].vel + dt * bodies.body[worldid, body].light * bodies.body[worldid, body].force
-    bodies.body[worldid, body].spin = spin
-    bodies.body[worldid, body].before = bodies.slot[worldid, body].pos
-    bodies.slot[worldid, body].pos = bodies.slot[worldid, body].pos + dt * vel
     bodies.slot[worldid, body].turn = r + dt * rate
-    bodies.slot[worldid, body].vel = vel
     bodies.slot[worldid, body].rate = rate
-    bodies.adr[worldid, body] = 0x7FFFFFFF
-    bodies.num[worldid, body] = 0
 
 
 @wp.func
@@ -109,12 +106,10 @@ def iterate(s: Step, it: Iteration, worldid: int, body: int, lane: int, nlane: i
 
 @wp.func
 def finish(shape: Shape, bodies: Bodies, worldid: int, body: int, read: int, dt: real):
-    """A body is rigid again, with the momentum it has: the first slot holds it."""
+    """A body is rigid again, with the momentum it has; how long the substep was does not matter here."""
     slot = read * shape.nbody + body
     turn = bodies.slot[worldid, slot].turn
     spread = bodies.body[worldid, body].spread
     bodies.body[worldid, body].spin = momentum(turn, bodies.slot[worldid, slot].rate, spread)
     rotation = rotation_of(turn * spread, bodies.body[worldid, body].rotation)
-    bodies.body[worldid, body].rotation = rotation
-    bodies.slot[worldid, body].pos = bodies.slot[worldid, slot].pos
-    bodies.slot[worldid, body].vel = bodies.slot[worldid, slot].vel
+    arrive(bodies, worldid, body, bodies.slot[worldid, slot].pos, bodies.slot[worldid, slot].vel, rotation)

@@ -11,14 +11,21 @@ import warp as wp
 from stickslip.physics.pbd.contact import respond
 from stickslip.physics.pbd.lanes import team_impulse
 from stickslip.physics.pbd.layout import NOBODY, Bodies, Impulse, Iteration, Shape, Step, real
+from stickslip.physics.pbd.motion import arrive, coast
 from stickslip.physics.pbd.rigid import axial, diagonal, skew, straightened, trace_of
 
 wp.set_module_options({"enable_backward": False})
 
-_STEPS = wp.constant(12)
-"""Most steps towards a rotation; two are usual."""
+_STEPS = wp.constant(32)
+"""Most steps towards a rotation; two are usual, and thirty at 0.9 rad in a substep."""
 _EXACT = wp.constant(real(1.0e-20))
 """Square of the last of them [rad^2]; what it leaves is that times the angle of the substep."""
+_FOUND = wp.constant(real(1.0e-12))
+"""Square of the last of them, where they end before that, with which there is a rotation [rad^2]."""
+_SMALL = wp.constant(real(1.0e-6))
+"""Square of half an angle up to which 1 / (1 + that) is a series of three [rad^2]."""
+ITERATES_AT_REST = 0
+"""Where nothing touches there is nothing to iterate for."""
 
 
 @wp.func
@@ -27,7 +34,7 @@ def turned(change: wp.mat33d, w: wp.vec3d) -> wp.mat33d:
     k = skew(w)
     q = real(0.25) * wp.length_sq(w)
     scale = real(1.0) - q + q * q
-    if q > real(1.0e-6):
+    if q > _SMALL:
         scale = real(1.0) / (real(1.0) + q)
     k = scale * (k + real(0.5) * (k * k))
     return change + k + k * change
@@ -47,7 +54,7 @@ def change_for(spread: wp.mat33d, inverse: wp.mat33d, moment: wp.vec3d, guess: w
         left = wp.length_sq(w)
         if not left > _EXACT:
             break
-    if not left < real(1.0e-12):
+    if not left < _FOUND:
         change = turned(wp.mat33d(), inverse * moment)
     return change
 
@@ -55,24 +62,16 @@ def change_for(spread: wp.mat33d, inverse: wp.mat33d, moment: wp.vec3d, guess: w
 @wp.func
 def predict(bodies: Bodies, worldid: int, body: int, dt: real):
     """A substep without contacts."""
+    spin = coast(bodies, worldid, body, dt)
     r = bodies.body[worldid, body].rotation
-    spin = bodies.body[worldid, body].spin + dt * bodies.body[worldid, body].torque
-    vel = bodies.slot[worldid, body].vel + dt * bodies.body[worldid, body].light * bodies.body[worldid, body].force
     inertia = bodies.body[worldid, body].inertia
     spread = diagonal(real(0.5) * trace_of(inertia)) - r * inertia * wp.transpose(r)
     inverse = r * bodies.body[worldid, body].inverse * wp.transpose(r)
     change = change_for(spread, inverse, dt * spin, turned(wp.mat33d(), dt * (inverse * spin)))
-    before = bodies.slot[worldid, body].pos
-    bodies.body[worldid, body].spin = spin
     bodies.body[worldid, body].spread_now = spread
     bodies.body[worldid, body].inverse_now = inverse
     bodies.slot[worldid, body].change = change
-    bodies.slot[worldid, body].vel = vel
-    bodies.body[worldid, body].before = before
-    bodies.slot[worldid, body].pos = before + dt * vel
     bodies.slot[worldid, body].turn = r + change * r
-    bodies.adr[worldid, body] = 0x7FFFFFFF
-    bodies.num[worldid, body] = 0
 
 
 @wp.func
@@ -115,7 +114,7 @@ def iterate(s: Step, it: Iteration, worldid: int, body: int, lane: int, nlane: i
             gain = wp.min(gain, bodies.body[worldid, theirs].gain)
             if s.options.relative != 0:
                 own = way
-        gap = touching.room_left[worldid, c] + wp.dot(normal, way)
+        gap = touching.clearance[worldid, c] + wp.dot(normal, way)
         sliding = own - wp.dot(own, normal) * normal
         answer = respond(touching, s.options, it, worldid, c, gap, sliding, normal, gain)
         moved = moved | answer.moved
@@ -139,10 +138,9 @@ def iterate(s: Step, it: Iteration, worldid: int, body: int, lane: int, nlane: i
 
 @wp.func
 def finish(shape: Shape, bodies: Bodies, worldid: int, body: int, read: int, dt: real):
-    """Where the substep has taken a body: the first slot holds it."""
+    """A body is where the substep has taken it."""
     slot = read * shape.nbody + body
     r = bodies.body[worldid, body].rotation
     vel = bodies.slot[worldid, slot].vel
-    bodies.body[worldid, body].rotation = straightened(r + bodies.slot[worldid, slot].change * r)
-    bodies.slot[worldid, body].vel = vel
-    bodies.slot[worldid, body].pos = bodies.body[worldid, body].before + dt * vel
+    rotation = straightened(r + bodies.slot[worldid, slot].change * r)
+    arrive(bodies, worldid, body, bodies.body[worldid, body].before + dt * vel, vel, rotation)

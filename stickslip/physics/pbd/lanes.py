@@ -13,7 +13,11 @@ WARP = 32
 MOST_LANES = 256
 """Threads of a warp; most lanes of a world on CUDA."""
 CROWDED_WORLDS, CROWDED_PARTICLES = 2048, 128
-"""From so many worlds on, and up to so many particles, two worlds share a warp."""
+"""From so many worlds on, and up to so many particles, two worlds of one body share a warp."""
+PARTICLES_A_LANE = 8
+"""As many of one body are work enough for a lane."""
+MOST_THREADS = 1 << 19
+"""Of all worlds; with as many, each has no more lanes than one body needs."""
 
 
 _MASK = """
@@ -124,6 +128,18 @@ def lane_count(x: int, nlane: int) -> wp.vec2i:
     ...
 
 
+@wp.func_native("""
+#if defined(__CUDA_ARCH__)
+return __ffs(bits) - 1;
+#else
+return __builtin_ctz(bits);
+#endif
+""")
+def first_bit(bits: int) -> int:
+    """Number of the lowest bit that is set; one has to be."""
+    ...
+
+
 def lanes_of(nbody: int, nparticle: int, nworld: int, cuda: bool) -> tuple[int, int]:
     """Lanes of a world, and teams of them.
 
@@ -140,7 +156,7 @@ def lanes_of(nbody: int, nparticle: int, nworld: int, cuda: bool) -> tuple[int, 
     if nbody <= 1 and nparticle <= CROWDED_PARTICLES and nworld >= CROWDED_WORLDS:
         return WARP // 2, 1
     count = WARP
-    wanted = nparticle / 8 if nbody <= 1 else WARP * nbody
-    while count < MOST_LANES and count < wanted and count * nworld < 1 << 19:
+    wanted = nparticle / PARTICLES_A_LANE if nbody <= 1 else WARP * nbody
+    while count < MOST_LANES and count < wanted and count * nworld < MOST_THREADS:
         count *= 2
     return count, 1 if nbody <= 1 else count // WARP

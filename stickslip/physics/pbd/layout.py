@@ -18,7 +18,7 @@ NOBODY = wp.constant(-1)
 """In the place of the other particle: a collider of the world."""
 
 Sums = wp.types.vector(length=15, dtype=wp.float64)
-"""Over the contacts of a body: mass times displacement (3), that times place (9), angular momentum (3)."""
+"""Over the contacts of a body, 15 numbers in double precision: a vector, a matrix (9) and what else there is to sum."""
 
 Impulse = wp.types.vector(length=6, dtype=wp.float64)
 """Over the contacts of a body: mass times displacement (3), and its moment about the centre (3)."""
@@ -93,7 +93,7 @@ class Body:
     grain: real  # mass of a particle [kg]
     gain: real  # how far contacts may go in an iteration, of what they would have to
     centre: wp.vec3d  # of mass, in the frame of the body [m]
-    middle: wp.vec3d  # the same as MuJoCo's model has it, which differs where the inertia is that of particles
+    model_centre: wp.vec3d  # the same as MuJoCo's model has it, which differs where the inertia is that of particles
     before: wp.vec3d  # the centre in the world, at the start of the substep [m]
     spin: wp.vec3d  # angular momentum about the centre [kg m^2/s]
     force: wp.vec3d  # applied, and weight [N]
@@ -134,7 +134,9 @@ class Touching:
     """Contacts of each world, sorted by particle, (nworld, room); an array each, since neighbours are read together."""
 
     room: int
-    count: wp.array[int]  # (nworld,)
+    count: wp.array[int]  # in the last substep, those without room too  (nworld,)
+    most: wp.array[int]  # that ever were of these  (nworld,)
+    shown: wp.array[int]  # after the last step, of two sides one: those that touch or have a force  (nworld,)
     particle_adr: wp.array2d[int]  # contacts of each particle, where they are asked for  (nworld, nparticle), or none
     particle_num: wp.array2d[int]
     particle: wp.array2d[int]
@@ -145,19 +147,18 @@ class Touching:
     normal: wp.array2d[wp.vec3d]  # towards the particle
     gap: wp.array2d[real]  # when it was found, and after a step then [m]
     place: wp.array2d[wp.vec3d]  # where it is touched, in the frame of its body about the centre of mass [m]
-    opposite: wp.array2d[wp.vec3d]  # where the other is
+    opposite: wp.array2d[wp.vec3d]  # likewise of the other
     rest: wp.array2d[real]  # what is to be taken off normal . (centre - centre) of the particles for the gap [m]
     slack: wp.array2d[real]  # of the gap that may stay for now [m]; not positive
     lever: wp.array2d[wp.vec3d]  # from the centre of mass to `place` at the start of the substep, in the world [m]
     counter: wp.array2d[wp.vec3d]  # likewise to `opposite`
-    room_left: wp.array2d[real]  # what may be closed of the gap of the start of the substep [m]
+    clearance: wp.array2d[real]  # what may be closed of the gap of the start of the substep [m]
     point: wp.array2d[wp.vec3d]  # in the world [m]
     arm: wp.array2d[wp.vec3d]  # from where the centre of mass was to where the push acts [m]
     drift: wp.array2d[wp.vec3d]  # velocity of the collider there [m/s]
     shift: wp.array2d[wp.vec3d]  # displacement so far in this substep [m]
-    last: wp.array2d[
-        wp.vec3d
-    ]  # the same after the last iteration, without what was extrapolated [m]; in the end, force [N]
+    # the same after the last iteration, without what was extrapolated [m]; in the end, force [N]
+    last: wp.array2d[wp.vec3d]
 
 
 @wp.struct

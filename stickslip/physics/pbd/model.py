@@ -54,6 +54,7 @@ class Model(mjw.Model):
     Attributes:
         bodies: on the host
         shape, colliders, surface: the same on the device
+        weightless: gravity where it is switched off                (1,)
         kept: what the device refers to
     """
 
@@ -61,6 +62,7 @@ class Model(mjw.Model):
     shape: Shape
     colliders: solid.Colliders
     surface: Surface
+    weightless: wp.array
     kept: list[Any]
 
 
@@ -76,6 +78,7 @@ class Room:
         near: bits of bodies that may touch each other            (nworld, nbody, nword)
         awake: clusters that may touch something                  (nworld, ncluster)
         nlane, nteam: lanes of a world, and teams of them
+        made: the bodies it is for, on the host
     """
 
     exact: Exact
@@ -87,6 +90,7 @@ class Room:
     awake: wp.array
     nlane: int
     nteam: int
+    made: tuple[Body, ...]
 
 
 @dataclasses.dataclass
@@ -118,8 +122,13 @@ def unsupported_features(mjm: mujoco.MjModel) -> list[str]:
     for field, what in (
         ("dof_damping", "damping of joints"),
         ("dof_armature", "armature"),
+        ("dof_dampingpoly", "damping of joints that grows with speed"),
         ("dof_frictionloss", "dry friction of joints"),
+        ("jnt_stiffness", "stiffness of joints"),
+        ("jnt_stiffnesspoly", "stiffness of joints that grows with their way"),
         ("body_gravcomp", "gravity compensation"),
+        ("geom_adhesion", "adhesion of geoms"),
+        ("geom_surfacevel", "surfaces that move by themselves"),
     ):
         if np.any(getattr(mjm, field)):
             found.append(what)
@@ -129,6 +138,15 @@ def unsupported_features(mjm: mujoco.MjModel) -> list[str]:
         found.append("geoms that push before they touch (margin above gap)")
     found += solid.unsupported(mjm, _colliders(mjm))
     return found
+
+
+def bare_bodies(mjm: mujoco.MjModel, bodies: Sequence[Body]) -> list[str]:
+    """Which bodies have no particles, in one sentence if there are any."""
+    bare = [mjm.body(body.root).name or f"body {body.root}" for body in bodies if not len(body.radius)]
+    if not bare:
+        return []
+    advice = "give them one, or take PbdR with coordinates='body'"
+    return [f"bodies without a geom that may touch: {_listed([repr(name) for name in bare])}; {advice}"]
 
 
 def _listed(names: Sequence[str], most: int = 4) -> str:
@@ -148,17 +166,18 @@ def _colliders(mjm: mujoco.MjModel) -> list[int]:
 
 def _meets(mjm: mujoco.MjModel) -> NDArray[np.bool_]:
     """Whether two geoms may touch: MuJoCo's filters, (ngeom, ngeom)."""
+    disable = mujoco.mjtDisableBit
+    if mjm.opt.disableflags & (disable.mjDSBL_CONTACT | disable.mjDSBL_CONSTRAINT):
+        return np.zeros((mjm.ngeom, mjm.ngeom), dtype=bool)
     contype, affinity = mjm.geom_contype, mjm.geom_conaffinity
     meets = ((contype[:, None] & affinity) | (contype & affinity[:, None])) != 0
-    if not mjm.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_CONTACT and mjm.nexclude:
+    if mjm.nexclude:
         signatures = set(mjm.exclude_signature.tolist())
         for a in range(mjm.ngeom):
             for b in range(a):
                 low, high = sorted((int(mjm.geom_bodyid[a]), int(mjm.geom_bodyid[b])))
                 if (low << 16) + high in signatures:
                     meets[a, b] = meets[b, a] = False
-    if mjm.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_CONTACT:
-        meets[:] = False
     return meets
 
 
@@ -219,6 +238,7 @@ def put_model(mjm: mujoco.MjModel, bodies: tuple[Body, ...]) -> Model:
     m.surface = Surface()
     m.surface.condim = wp.array(mjm.geom_condim, dtype=int)
     m.surface.priority = wp.array(mjm.geom_priority, dtype=int)
+    m.weightless = wp.zeros(1, dtype=wp.vec3)
     return m
 
 
@@ -327,7 +347,7 @@ def _grid(body: Body, largest: float) -> tuple[float, Array, Array, NDArray[np.i
 
 
 def make_room(
-    mjm: mujoco.MjModel, bodies: Sequence[Body], nworld: int, nconmax: int | None, *, one_by_one: bool
+    mjm: mujoco.MjModel, bodies: tuple[Body, ...], nworld: int, nconmax: int | None, *, one_by_one: bool
 ) -> Room:
     """Room for particle bodies in so many worlds; contacts for each particle, or `nconmax` if that is more.
 
@@ -344,9 +364,10 @@ def make_room(
     )
     state.adr, state.num = (wp.zeros((nworld, nbody), dtype=int) for _ in range(2))
     room = 2 * max(nconmax or 0, nparticle, 32)
-    touching.room, touching.count = room, wp.zeros(nworld, dtype=int)
+    touching.room = room
+    touching.count, touching.most, touching.shown = (wp.zeros(nworld, dtype=int) for _ in range(3))
     for name, var in Touching.vars.items():
-        if name not in ("room", "count", "particle_adr", "particle_num"):
+        if name not in ("room", "count", "most", "shown", "particle_adr", "particle_num"):
             setattr(touching, name, wp.zeros((nworld, room), dtype=var.type.dtype))
     single = nparticle if one_by_one else 0
     touching.particle_adr, touching.particle_num = (wp.zeros((nworld, single), dtype=int) for _ in range(2))
@@ -359,7 +380,7 @@ def make_room(
     nlane, nteam = lanes_of(nbody, nparticle, nworld, wp.get_device().is_cuda)
     near = wp.zeros((nworld, max(nbody, 1), max(-(-nbody // 32), 1)), dtype=int)
     awake = wp.zeros((nworld, sum(len(body.clusters) for body in bodies)), dtype=int)
-    return Room(exact, state, touching, hand, particles, near, awake, nlane, nteam)
+    return Room(exact, state, touching, hand, particles, near, awake, nlane, nteam, bodies)
 
 
 def own_data(d: mjw.Data, room: Room) -> Data:

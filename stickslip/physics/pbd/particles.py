@@ -6,7 +6,7 @@ has the same iterations without that.
 
 import warp as wp
 
-from stickslip.physics.pbd.find import find
+from stickslip.physics.pbd.find import find, forget_contacts
 from stickslip.physics.pbd.lanes import sync, team_sum_single
 from stickslip.physics.pbd.layout import (
     NOBODY,
@@ -21,6 +21,7 @@ from stickslip.physics.pbd.layout import (
     World,
     real,
 )
+from stickslip.physics.pbd.motion import arrive
 from stickslip.physics.pbd.rigid import rotation_of, skew
 from stickslip.physics.pbd.step import begin_step, end_step, lanes_at, start, substeps_of, weigh
 
@@ -28,29 +29,15 @@ wp.set_module_options({"enable_backward": False})
 
 
 @wp.func
-def single(v: wp.vec3d) -> wp.vec3:
-    return wp.vec3(float(v[0]), float(v[1]), float(v[2]))
-
-
-@wp.func
 def nearest_rotation(fit: wp.mat33, guess: wp.mat33d) -> wp.mat33:
     """The polar part of a matrix that may be singular."""
-    wide = wp.mat33d()
-    for i in range(3):
-        for j in range(3):
-            wide[i, j] = real(fit[i, j])
-    r = rotation_of(wide, guess)
-    out = wp.mat33()
-    for i in range(3):
-        for j in range(3):
-            out[i, j] = float(r[i, j])
-    return out
+    return wp.mat33(rotation_of(wp.mat33d(fit), guess))
 
 
 @wp.func
 def rest_of(shape: Shape, bodies: Bodies, worldid: int, body: int, particle: int) -> wp.vec3:
     """Where a particle is at rest, from the centre of mass [m]."""
-    return single(shape.place[particle] - bodies.body[worldid, body].centre)
+    return wp.vec3(shape.place[particle] - bodies.body[worldid, body].centre)
 
 
 @wp.func
@@ -95,6 +82,20 @@ def moments_of(
 
 
 @wp.func
+def fit_of(moments: Singles) -> wp.mat33:
+    """The first of these sums, r q^T."""
+    return wp.mat33(
+        moments[0], moments[1], moments[2], moments[3], moments[4], moments[5], moments[6], moments[7], moments[8]
+    )
+
+
+@wp.func
+def spin_of(moments: Singles) -> wp.vec3:
+    """The last of them, r x v."""
+    return wp.vec3(moments[9], moments[10], moments[11])
+
+
+@wp.func
 def scatter(shape: Shape, bodies: Bodies, particles: Particles, worldid: int, body: int, lane: int, nlane: int):
     """Put every particle of a body where the body is."""
     r = bodies.body[worldid, body].rotation
@@ -102,15 +103,15 @@ def scatter(shape: Shape, bodies: Bodies, particles: Particles, worldid: int, bo
     for k in range(lane, shape.body_num[body], nlane):
         p = shape.body_adr[body] + k
         arm = r * (shape.place[p] - bodies.body[worldid, body].centre)
-        particles.x[worldid, p] = single(bodies.slot[worldid, body].pos + arm)
-        particles.v[worldid, p] = single(bodies.slot[worldid, body].vel + wp.cross(omega, arm))
+        particles.x[worldid, p] = wp.vec3(bodies.slot[worldid, body].pos + arm)
+        particles.v[worldid, p] = wp.vec3(bodies.slot[worldid, body].vel + wp.cross(omega, arm))
 
 
 @wp.func
 def gather(shape: Shape, bodies: Bodies, particles: Particles, worldid: int, body: int, lane: int, nlane: int):
     """What the particles of a body are as a whole: centre, rotation, velocity and angular momentum."""
     count = float(shape.body_num[body])
-    mass = float(bodies.body[worldid, body].mass)
+    grain = real(float(bodies.body[worldid, body].mass) / count)
     sums = Singles()
     for k in range(lane, shape.body_num[body], nlane):
         p = shape.body_adr[body] + k
@@ -124,17 +125,9 @@ def gather(shape: Shape, bodies: Bodies, particles: Particles, worldid: int, bod
     velocity = wp.vec3(sums[3], sums[4], sums[5]) / count
     sums = moments_of(shape, bodies, particles, worldid, body, centre, lane, nlane)
     if lane == 0:
-        fit = wp.mat33d()
-        for i in range(3):
-            for j in range(3):
-                fit[i, j] = real(sums[3 * i + j] / count * mass)
-        bodies.body[worldid, body].rotation = rotation_of(fit, bodies.body[worldid, body].rotation)
-        bodies.slot[worldid, body].pos = wp.vec3d(real(centre[0]), real(centre[1]), real(centre[2]))
-        bodies.slot[worldid, body].vel = wp.vec3d(real(velocity[0]), real(velocity[1]), real(velocity[2]))
-        share = real(mass / count)
-        bodies.body[worldid, body].spin = wp.vec3d(
-            share * real(sums[9]), share * real(sums[10]), share * real(sums[11])
-        )  # fmt: skip
+        rotation = rotation_of(wp.mat33d(fit_of(sums)), bodies.body[worldid, body].rotation)
+        arrive(bodies, worldid, body, wp.vec3d(centre), wp.vec3d(velocity), rotation)
+        bodies.body[worldid, body].spin = grain * wp.vec3d(spin_of(sums))
 
 
 @wp.func
@@ -151,9 +144,9 @@ def integrate(
     """Semi-implicit Euler for every particle; the body as a whole goes along, for contacts to be found."""
     r = bodies.body[worldid, body].rotation
     inverse = r * bodies.body[worldid, body].inverse * wp.transpose(r)
-    centre = single(bodies.slot[worldid, body].pos)
-    push = single(bodies.body[worldid, body].force / bodies.body[worldid, body].mass)
-    twist = single(inverse * bodies.body[worldid, body].torque)
+    centre = wp.vec3(bodies.slot[worldid, body].pos)
+    push = wp.vec3(bodies.body[worldid, body].force / bodies.body[worldid, body].mass)
+    twist = wp.vec3(inverse * bodies.body[worldid, body].torque)
     step = float(dt)
     for k in range(lane, shape.body_num[body], nlane):
         p = shape.body_adr[body] + k
@@ -170,14 +163,11 @@ def integrate(
         bodies.slot[worldid, body].pos = bodies.slot[worldid, body].pos + dt * vel
         bodies.slot[worldid, body].vel = vel
         bodies.slot[worldid, body].turn = r + dt * (skew(omega) * r)
-        bodies.adr[worldid, body] = 0x7FFFFFFF
-        bodies.num[worldid, body] = 0
+        forget_contacts(bodies, worldid, body)
 
 
 @wp.func
 def push_contact(
-    shape: Shape,
-    bodies: Bodies,
     touching: Touching,
     particles: Particles,
     options: Options,
@@ -185,19 +175,17 @@ def push_contact(
     c: int,
     dt: real,
 ):
-    """Note how far a contact displaces its particle in this iteration [m]."""
+    """Note how far a contact displaces its particle in this iteration, relative to what it touches [m]."""
     p = touching.particle[worldid, c]
     other = touching.other[worldid, c]
-    normal = single(touching.normal[worldid, c])
+    normal = wp.vec3(touching.normal[worldid, c])
     x = particles.x[worldid, p]
     v = particles.v[worldid, p]
-    share = float(1.0)
     if other == NOBODY:
-        v -= single(touching.drift[worldid, c])
+        v -= wp.vec3(touching.drift[worldid, c])
         gap = wp.dot(normal, x) - float(touching.rest[worldid, c])
     else:
         gap = wp.dot(normal, x - particles.x[worldid, other]) - float(touching.rest[worldid, c])
-        share = float(touching.mass[worldid, c] / bodies.body[worldid, shape.owner[p]].grain)
         if options.relative != 0:
             v -= particles.v[worldid, other]
     push = wp.vec3()
@@ -208,8 +196,8 @@ def push_contact(
         if speed > 0.0:
             mu = float(touching.friction[worldid, c])
             push -= wp.min(-mu * gap, speed * float(dt)) / speed * sliding
-        push = share * float(options.relaxation) * push
-    touching.last[worldid, c] = wp.vec3d(real(push[0]), real(push[1]), real(push[2]))
+        push = float(options.relaxation) * push
+    touching.last[worldid, c] = wp.vec3d(push)
 
 
 @wp.func
@@ -228,13 +216,15 @@ def move(
     """One iteration for one body: its particles go where contacts push them, and back into shape."""
     step = float(dt)
     count = float(shape.body_num[body])
+    grain = bodies.body[worldid, body].grain
     sums = Singles()
     for k in range(lane, shape.body_num[body], nlane):
         p = shape.body_adr[body] + k
         push = wp.vec3()
         first = touching.particle_adr[worldid, p]
         for c in range(first, first + touching.particle_num[worldid, p]):
-            push += single(touching.last[worldid, c])
+            share = float(touching.mass[worldid, c] / grain)  # the other one goes the rest of the way
+            push += share * wp.vec3(touching.last[worldid, c])
             touching.shift[worldid, c] = touching.shift[worldid, c] + touching.last[worldid, c]
         x = particles.x[worldid, p] + push
         v = particles.v[worldid, p]
@@ -252,8 +242,8 @@ def move(
     before = wp.vec3(sums[3], sums[4], sums[5]) / count  # momentum over mass, as everything here
 
     sums = moments_of(shape, bodies, particles, worldid, body, centre, lane, nlane)
-    spin_before = wp.vec3(sums[9], sums[10], sums[11])
-    fit = wp.mat33(sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7], sums[8])
+    spin_before = spin_of(sums)
+    fit = fit_of(sums)
     u = wp.mat33()
     s = wp.vec3()
     w = wp.mat33()
@@ -326,6 +316,8 @@ def advance_particles(s: Step):
     mate = lanes.mate
     size = lanes.size
 
+    if lane == 0:
+        touching.shown[worldid] = 0
     for body in range(team, shape.nbody, nteam):
         written = is_written(shape, world, exact, worldid, body)
         sync(size)
@@ -348,7 +340,7 @@ def advance_particles(s: Step):
         most = wp.max(most, total)
         for _ in range(options.iterations):
             for c in range(lane, wp.min(total, touching.room), s.nlane):
-                push_contact(shape, bodies, touching, particles, options, worldid, c, dt)
+                push_contact(touching, particles, options, worldid, c, dt)
             sync(s.nlane)
             for body in range(team, shape.nbody, nteam):
                 move(shape, bodies, touching, particles, options, worldid, body, dt, mate, size)

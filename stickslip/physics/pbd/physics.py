@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 from collections.abc import Mapping
-from typing import ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 import mujoco
 import mujoco_warp as mjw
@@ -11,7 +11,7 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from stickslip.errors import InputError
+from stickslip.errors import InputError, Unsupported
 from stickslip.physics.base import Contacts, Health, Stage
 from stickslip.physics.pbd import model
 from stickslip.physics.pbd.lanes import WARP
@@ -20,13 +20,17 @@ from stickslip.physics.pbd.model import room_of
 from stickslip.physics.pbd.particles import advance_particles
 from stickslip.physics.pbd.step import CROWD, advance, advance_crowded, advance_fitted, look
 from stickslip.physics.settings import check_count, check_number
-from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
+from stickslip.physics.warp import WORLD_FIELDS, Data, WarpPhysics, naming_unsupported
 from stickslip.state import State
 
 wp.set_module_options({"enable_backward": False})
 
 OVERLAP = 0.5
 """Deepest overlap at the start that is let pass, in radii."""
+_READ = frozenset("body_mass body_inertia body_ipos body_iquat geom_friction timestep gravity".split())
+"""Fields of the model that a step reads anew."""
+_SEEN = frozenset(name for name in WORLD_FIELDS if name.startswith(("cam_", "light_", "mat_", "site_", "geom_rgba")))
+"""Fields that are there to be looked at."""
 RELAXATION = 0.9
 """Share of its gap that a contact closes in an iteration, in the paper."""
 
@@ -37,6 +41,7 @@ def _forget(mask: wp.array[bool], exact: Exact, touching: Touching, hand: Hand):
     worldid = wp.tid()
     if mask[worldid]:
         touching.count[worldid] = 0
+        touching.shown[worldid] = 0
         for i in range(hand.pos_before.shape[1]):
             hand.pos_before[worldid, i] = wp.vec3(wp.nan, wp.nan, wp.nan)
         for i in range(exact.qpos.shape[1]):
@@ -93,14 +98,21 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
         self.put_model(mjm)
 
     def put_model(self, mjm: mujoco.MjModel) -> model.Model:
+        return self._put_model(mjm, None)
+
+    def _put_model(self, mjm: mujoco.MjModel, made: tuple[model.Body, ...] | None) -> model.Model:
+        """The model on the current device, with bodies that are made already, if they are."""
         with naming_unsupported(self.name, model.unsupported_features(mjm)):
-            m = model.put_model(mjm, self._bodies(mjm))
+            made = self._bodies(mjm) if made is None else made
+        with naming_unsupported(self.name, model.bare_bodies(mjm, made) if self.one_by_one else []):
+            m = model.put_model(mjm, made)
         m.opt.warn_overflow = False  # health() says it, once and with the number to raise
         return m
 
     def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
         d = mjw.make_data(mjm, nworld=nworld, nconmax=1, njmax=1)
-        return model.own_data(d, model.make_room(mjm, self._bodies(mjm), nworld, nconmax, one_by_one=self.one_by_one))
+        made = self._bodies(mjm)
+        return model.own_data(d, model.make_room(mjm, made, nworld, nconmax, one_by_one=self.one_by_one))
 
     def stages(self, m: model.Model, d: Data) -> list[Stage]:
         return [("step", lambda: self.advance(m, d))]
@@ -109,13 +121,13 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
         self, mjm: mujoco.MjModel, nworld: int, *, nconmax: int | None = None, njmax: int | None = None
     ) -> Data:
         d = super().make_data(mjm, nworld, nconmax=nconmax, njmax=njmax)
-        self._check_start(mjm)
-        return d
+        self._check_start(mjm, d)
+        return self._reset(d, wp.ones(nworld, dtype=bool))
 
-    def _check_start(self, mjm: mujoco.MjModel) -> None:
-        """Raise InputError where particles overlap at the model's start."""
-        m, d = self.put_model(mjm), super().make_data(mjm, 1)
+    def _check_start(self, mjm: mujoco.MjModel, d: Data) -> None:
+        """Raise InputError where particles overlap at the model's start, of which the first world is left changed."""
         room = room_of(d)
+        m = self._put_model(mjm, room.made)
         wp.launch(look, dim=room.nlane, inputs=[self._step(m, d)], block_dim=max(room.nlane, WARP))
         t = room.touching
         count = min(int(t.count.numpy()[0]), t.room)
@@ -143,7 +155,8 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
             setattr(world, name, getattr(m, name))
         for name in ("qfrc_applied", "xfrc_applied", "time", "qpos", "qvel"):
             setattr(world, name, getattr(d, name))
-        world.timestep, world.gravity = m.opt.timestep, m.opt.gravity
+        weightless = m.opt.disableflags & mjw.DisableBit.GRAVITY
+        world.timestep, world.gravity = m.opt.timestep, m.weightless if weightless else m.opt.gravity
         room.hand.pos, room.hand.quat = d.mocap_pos, d.mocap_quat
         m.surface.friction = m.geom_friction
         step.shape, step.colliders, step.surface = m.shape, m.colliders, m.surface
@@ -156,7 +169,7 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
     def advance(self, m: model.Model, d: Data) -> None:
         room = room_of(d)
         threads = d.nworld * room.nlane
-        kernel = advance_crowded if threads > CROWD else advance
+        kernel = advance_crowded if threads > CROWD and d.qpos.device.is_cuda else advance
         if self.one_by_one:
             kernel = advance_particles
         elif not self.options().surface:
@@ -166,7 +179,7 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
 
     def arrays(self, m: model.Model, d: Data) -> Mapping[str, wp.array]:
         room = room_of(d)
-        own = {"exact_qpos": room.exact.qpos, "exact_qvel": room.exact.qvel, "contact_number": room.touching.count}
+        own = {"exact_qpos": room.exact.qpos, "exact_qvel": room.exact.qvel, "contact_peak": room.touching.most}
         own |= {"mocap_pos_before": room.hand.pos_before, "mocap_quat_before": room.hand.quat_before}
         if self.one_by_one:
             own |= {"particle_x": room.particles.x, "particle_v": room.particles.v}
@@ -189,7 +202,7 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
         wp.launch(_forget, dim=d.nworld, inputs=[mask, room.exact, room.touching, room.hand])
 
     def contact_count(self, m: model.Model, d: Data) -> int:
-        return int(d.nacon.numpy()[0])
+        return int(room_of(d).touching.shown.numpy().sum())
 
     def contacts(self, m: model.Model, d: Data) -> Contacts:
         t = room_of(d).touching
@@ -217,11 +230,20 @@ class ParticlePhysics(WarpPhysics[model.Model], abc.ABC):
         if not health.overflow:
             return health
         t = room_of(d).touching
-        wanted = int(t.count.numpy().max(initial=0))
+        wanted = int(t.most.numpy().max(initial=0))
         room = t.room // 2
         raised = max(-(-wanted // 2), 2 * room)
         overflow = (f"contacts of particles were dropped: raise nconmax from {room} to at least {raised}",)
         return dataclasses.replace(health, overflow=overflow)
+
+    def set_model(self, m: model.Model, d: Data, fields: Mapping[str, Any]) -> model.Model:
+        unread = sorted((fields.keys() & WORLD_FIELDS) - _READ - _SEEN)
+        if unread:
+            raise Unsupported(
+                f"{self.name} cannot change {', '.join(unread)} of a model that is loaded: a step of it reads "
+                f"{', '.join(sorted(_READ))}; change the rest in the MjModel and make a new Simulation"
+            )
+        return super().set_model(m, d, fields)
 
 
 def _frames(normal: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -274,17 +296,20 @@ class Pbd(ParticlePhysics):
 class PbdR(ParticlePhysics):
     """Rigid bodies made of particles that keep their momentum.
 
-    `PbdR.paper()` is the method as published; every other choice here can be taken back to it by itself.
+    `PbdR.paper()` is the method as published; every other choice here can be taken back to it by itself, except that
+    `contact` also tells how bodies answer to contacts: by impulses, or fitted to their particles.
 
     Attributes:
         substeps: of a step; None: as many as keep them at 1 ms or below
         iterations: most of a substep
-        tolerance: iterations end when none moves a contact farther than this share of what falls in a substep; 0: never
+        tolerance: iterations end when none moves a contact farther than this share of what falls in a substep, or never
+            if it is 0; unused with clamp="iteration", and so with coordinates="world"
         resolution: particles along the shortest side of a geom
         mesh_resolution: likewise, of a mesh
         relaxation: share of its gap that a contact closes in an iteration; None: as much as a body's contacts allow
         inertia: "true": the body's mass, centre and inertia; "packed": those of its particles, which share its mass
-        contact: "surface": contacts act where particles touch; "centre": in their centres
+        contact: "surface": contacts act where particles touch, and bodies answer by impulses; "centre": they act in the
+            centres of particles, to which bodies are fitted
         slip: "relative": friction between particles goes by their relative velocity; "absolute": by each one's own
         clamp: "substep": forces of a substep are bounded as a whole; "iteration": those of each iteration by itself
         coordinates: "body": double precision, and in an iteration only what is touched is moved; "world": particles one

@@ -12,6 +12,16 @@ _HELD = wp.constant(real(1.0e-9))
 """Of a matrix's size: added to what holds a rotation, so that it stays where nothing does."""
 _CLOSE = wp.constant(real(1.0e-6))
 """Last step of Newton's method that is good enough, where rounding keeps it from ending [rad]."""
+_DONE = wp.constant(real(1.0e-13))
+"""The step with which it ends [rad]."""
+_STRAIGHT = wp.constant(real(1.0e-8))
+"""Angle below which a rotation is a series [rad]."""
+_SHORT_STEPS = wp.constant(3)
+"""Most steps of a body that is nearly there."""
+_NEARLY_SQ = wp.constant(real(1.0e-8))
+"""Square of a first step with which it is [rad^2]."""
+_THERE_SQ = wp.constant(real(1.0e-22))
+"""Square of the step with which that ends [rad^2]."""
 
 
 @wp.func
@@ -50,7 +60,7 @@ def turned_by(w: wp.vec3d) -> wp.mat33d:
     angle = wp.length(w)
     a = real(1.0)
     b = real(0.5)
-    if angle > real(1.0e-8):
+    if angle > _STRAIGHT:
         a = wp.sin(angle) / angle
         half = wp.sin(real(0.5) * angle) / angle
         b = real(2.0) * half * half
@@ -85,7 +95,7 @@ def rotation_of(a: wp.mat33d, guess: wp.mat33d) -> wp.mat33d:
         w = -(wp.inverse(h) * axial(t))
         r = r * turned_by(w)
         last = wp.length(w)
-        if last < real(1.0e-13):
+        if last < _DONE:
             break
     if not last < _CLOSE:
         u = wp.mat33d()
@@ -106,16 +116,16 @@ def turned_towards(a: wp.mat33d, guess: wp.mat33d, inverse: wp.mat33d) -> wp.mat
     """
     r = guess
     left = real(1.0)
-    for _ in range(3):
+    for _ in range(_SHORT_STEPS):
         w = -(inverse * axial(wp.transpose(r) * a))
         left = wp.length_sq(w)
-        if not left < real(1.0e-8):
+        if not left < _NEARLY_SQ:
             break
         k = skew(w)
         r = r + r * (k + real(0.5) * (k * k))
-        if left < real(1.0e-22):
+        if left < _THERE_SQ:
             break
-    if not left < real(1.0e-22):
+    if not left < _THERE_SQ:
         r = rotation_of(a, guess)
     return r
 

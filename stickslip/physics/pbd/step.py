@@ -7,7 +7,7 @@ import warp as wp
 
 from stickslip.physics.pbd import fitted, impulse
 from stickslip.physics.pbd.contact import answer_of
-from stickslip.physics.pbd.find import find
+from stickslip.physics.pbd.find import find, forget_contacts
 from stickslip.physics.pbd.lanes import sync, sync_any
 from stickslip.physics.pbd.layout import (
     NOBODY,
@@ -42,11 +42,6 @@ _DROPPED = wp.constant(int(mjw.OverflowType.NARROWPHASE))
 
 
 @wp.func
-def doubled(v: wp.vec3) -> wp.vec3d:
-    return wp.vec3d(real(v[0]), real(v[1]), real(v[2]))
-
-
-@wp.func
 def kept(exact: real, shown: float) -> real:
     """The exact number, unless what shows it was written to."""
     if float(exact) == shown:
@@ -77,16 +72,16 @@ def weigh(shape: Shape, world: World, bodies: Bodies, options: Options, worldid:
         member = shape.member_id[adr + k]
         m = real(world.body_mass[row_m, member])
         mat = shape.member_mat[adr + k]
-        at = shape.member_pos[adr + k] + mat * doubled(world.body_ipos[row_p, member])
+        at = shape.member_pos[adr + k] + mat * wp.vec3d(world.body_ipos[row_p, member])
         q = world.body_iquat[row_q, member]
         axes = mat * matrix_of(real(q[0]), real(q[1]), real(q[2]), real(q[3]))
-        i = doubled(world.body_inertia[row_i, member])
+        i = wp.vec3d(world.body_inertia[row_i, member])
         half = real(0.5) * (i[0] + i[1] + i[2])
         spread = axes * wp.diag(wp.vec3d(half - i[0], half - i[1], half - i[2])) * wp.transpose(axes)
         mass += m
         first += m * at
         second += spread + m * wp.outer(at, at)
-    bodies.body[worldid, body].middle = first / mass
+    bodies.body[worldid, body].model_centre = first / mass
     num = shape.body_num[body]
     if options.packed != 0 and num > 0:
         first = mass * shape.body_mean[body]
@@ -126,7 +121,7 @@ def start(shape: Shape, world: World, exact: Exact, bodies: Bodies, worldid: int
     bodies.slot[worldid, body].vel = velocity + wp.cross(omega, arm)
     bodies.body[worldid, body].spin = r * (bodies.body[worldid, body].inertia * (wp.transpose(r) * omega))
 
-    weight = bodies.body[worldid, body].mass * doubled(world.gravity[worldid % world.gravity.shape[0]])
+    weight = bodies.body[worldid, body].mass * wp.vec3d(world.gravity[worldid % world.gravity.shape[0]])
     at_origin = wp.vec3d(
         real(world.qfrc_applied[worldid, b]),
         real(world.qfrc_applied[worldid, b + 1]),
@@ -139,16 +134,17 @@ def start(shape: Shape, world: World, exact: Exact, bodies: Bodies, worldid: int
     )
     force = weight + at_origin
     torque = turning - wp.cross(arm, at_origin)
-    middle = r * bodies.body[worldid, body].middle  # what acts there acts in the centre of mass, packed or not
+    # what acts there acts in the centre of mass, packed or not
+    model_centre = r * bodies.body[worldid, body].model_centre
     adr = shape.body_memberadr[body]
     for k in range(shape.body_membernum[body]):
         member = shape.member_id[adr + k]
         wrench = world.xfrc_applied[worldid, member]
-        push = doubled(wp.spatial_top(wrench))
-        ipos = doubled(world.body_ipos[worldid % world.body_ipos.shape[0], member])
+        push = wp.vec3d(wp.spatial_top(wrench))
+        ipos = wp.vec3d(world.body_ipos[worldid % world.body_ipos.shape[0], member])
         at = r * (shape.member_pos[adr + k] + shape.member_mat[adr + k] * ipos)
         force += push
-        torque += doubled(wp.spatial_bottom(wrench)) + wp.cross(at - middle, push)
+        torque += wp.vec3d(wp.spatial_bottom(wrench)) + wp.cross(at - model_centre, push)
     bodies.body[worldid, body].force = force
     bodies.body[worldid, body].torque = torque
 
@@ -255,7 +251,9 @@ def end_step(s: Step, lanes: Lanes, worldid: int, most: int, moment: Moment):
         found += weigh_contact(s.shape, s.bodies, s.touching, worldid, k, moment.dt)
     if found > 0:
         wp.atomic_add(s.nacon, 0, found)
+        wp.atomic_add(s.touching.shown, worldid, found)
     if lanes.lane == 0:
+        s.touching.most[worldid] = wp.max(s.touching.most[worldid], most)
         let_go(s.world.hand, worldid)
         s.world.time[worldid] = float(real(s.world.time[worldid]) + moment.timestep)
         if most > s.touching.room:
@@ -279,8 +277,7 @@ def look(s: Step):
             start(shape, world, exact, bodies, worldid, body)
             bodies.body[worldid, body].before = bodies.slot[worldid, body].pos
             bodies.slot[worldid, body].turn = bodies.body[worldid, body].rotation
-            bodies.adr[worldid, body] = 0x7FFFFFFF
-            bodies.num[worldid, body] = 0
+            forget_contacts(bodies, worldid, body)
     sync(s.nlane)
     moment = Moment()
     moment.over = real(1.0)
@@ -319,22 +316,24 @@ def next_pace(pace: real) -> real:
 
 @wp.func
 def start_all(s: Step, lanes: Lanes, worldid: int):
-    """Every body as qpos and qvel tell it."""
+    """Every body as qpos and qvel tell it, and no contact to show."""
+    if lanes.lane == 0:
+        s.touching.shown[worldid] = 0
     if lanes.mate == 0:
         for body in range(lanes.team, s.shape.nbody, s.nteam):
             weigh(s.shape, s.world, s.bodies, s.options, worldid, body)
             start(s.shape, s.world, s.exact, s.bodies, worldid, body)
 
 
-def _make_advance(form: ModuleType, iterations_at_rest: int, registers: int = REGISTERS) -> wp.Kernel:
+def _make_advance(form: ModuleType, registers: int = REGISTERS) -> wp.Kernel:
     """A kernel that advances every world by its timestep.
 
     Args:
         form: how bodies answer to contacts, `impulse` or `fitted`
-        iterations_at_rest: most of a substep in which nothing touches
         registers: most of a thread on CUDA
     """
     predict, iterate, finish = form.predict, form.iterate, form.finish
+    iterates_at_rest = form.ITERATES_AT_REST
 
     @wp.kernel(module="unique", enable_backward=False, cuda_max_registers=registers)
     def advance(s: Step):
@@ -356,7 +355,7 @@ def _make_advance(form: ModuleType, iterations_at_rest: int, registers: int = RE
             most = wp.max(most, s.touching.count[worldid])
             iterations = s.options.iterations
             if s.touching.count[worldid] == 0:
-                iterations = wp.min(iterations, iterations_at_rest)
+                iterations = iterates_at_rest * iterations
             else:
                 set_gains(s, lanes, worldid)
             it.read = 0
@@ -384,6 +383,6 @@ def _make_advance(form: ModuleType, iterations_at_rest: int, registers: int = RE
     return advance
 
 
-advance = _make_advance(impulse, 0)
-advance_crowded = _make_advance(impulse, 0, CROWDED_REGISTERS)
-advance_fitted = _make_advance(fitted, 100_000)
+advance = _make_advance(impulse)
+advance_crowded = _make_advance(impulse, CROWDED_REGISTERS)
+advance_fitted = _make_advance(fitted)
