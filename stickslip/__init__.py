@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stickslip.errors import Unsupported as Unsupported
     from stickslip.mjcf import load as load
     from stickslip.physics.base import Contacts as Contacts
+    from stickslip.physics.base import DifferentiablePhysics as DifferentiablePhysics
     from stickslip.physics.base import Health as Health
     from stickslip.physics.base import Physics as Physics
     from stickslip.physics.base import Stats as Stats
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from stickslip.physics.mujoco import MuJoCo as MuJoCo
     from stickslip.physics.pbd.physics import Pbd as Pbd
     from stickslip.physics.pbd.physics import PbdR as PbdR
+    from stickslip.physics.scm.physics import Scm as Scm
     from stickslip.simulation import Simulation as Simulation
     from stickslip.state import State as State
 
@@ -39,12 +41,14 @@ _WHERE = {
     "HealthWarning": "stickslip.errors",
     "InputError": "stickslip.errors",
     "MissingExtra": "stickslip.errors",
+    "Scm": "stickslip.physics.scm.physics",
     "SceneError": "stickslip.errors",
     "Unsupported": "stickslip.errors",
     "Cenic": "stickslip.physics.cenic.physics",
     "ComFree": "stickslip.physics.comfree.physics",
     "ConeSweep": "stickslip.physics.conesweep.physics",
     "Contacts": "stickslip.physics.base",
+    "DifferentiablePhysics": "stickslip.physics.base",
     "External": "stickslip.physics.convex.external",
     "Health": "stickslip.physics.base",
     "Icf": "stickslip.physics.icf.physics",

@@ -1,10 +1,13 @@
 """What every test shares: a quiet Warp, and the devices to run on."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 import warp as wp
 
+# JAX compiles in half the time, and nothing here is timed
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 wp.config.log_level = wp.LOG_WARNING  # not a line for every module that loads
 wp.init()
 

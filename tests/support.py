@@ -13,6 +13,8 @@ import stickslip as ss
 
 FIELDS = ("time", "qpos", "qvel", "act")
 """The fields of a State."""
+EVERY = sorted({*ss.PHYSICS} - {"scm"})
+"""Every physics, but for the one that JAX compiles anew for each model, in half a minute: it has tests of its own."""
 
 
 def perturbed(mjm: mujoco.MjModel, nworld: int, *, scale: float = 0.05, seed: int = 0) -> ss.State:

@@ -18,13 +18,15 @@ PAPER = "pbd-r-paper"
 """PBD-R as published; takes the parameters of `pbd-r`, such as `pbd-r-paper:velocity=false`."""
 FOILS = ("pbd",)
 """Physics that are there to be compared with; experiments that show why name them."""
+APART = ("scm",)
+"""Physics that JAX compiles for each model; experiments of their own name them."""
 BASELINES = ("mujoco", ANTI_CREEP)
 """Who every claim is held against; only the better of the two counts."""
 
 
 def names() -> list[str]:
     """The contenders of every experiment: each physics that is there to be used, and MuJoCo a second time."""
-    return [*BASELINES, *(name for name in stickslip.PHYSICS if name not in (*BASELINES, *FOILS))]
+    return [*BASELINES, *(name for name in stickslip.PHYSICS if name not in (*BASELINES, *FOILS, *APART))]
 
 
 def resolve(specs: Sequence[str]) -> dict[str, Physics[Any, Any]]:
@@ -57,7 +59,7 @@ def _resolve(spec: str) -> Physics[Any, Any]:
     others = {qp.QpModel.name: qp.QpModel, drake.Drake.name: drake.Drake, PAPER: stickslip.PbdR}
     kinds: Mapping[str, Any] = {**stickslip.PHYSICS, **others}
     if name not in kinds:
-        known = [*names(), *FOILS, *others]
+        known = [*names(), *FOILS, *APART, *others]
         close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(repr(c) for c in close)}? " if close else ""
         raise InputError(f"no physics named {name!r}; {hint}there are: {', '.join(known)}")

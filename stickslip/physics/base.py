@@ -7,12 +7,12 @@ and returns the same object, JAX returns a new one.
 
 import abc
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from stickslip.state import State
 
@@ -212,3 +212,25 @@ class CountingPhysics(Physics[M, D]):
     @abc.abstractmethod
     def stats(self, m: M, d: D) -> Stats:
         """What was done since the start of each world."""
+
+
+class DifferentiablePhysics(Physics[M, D]):
+    """A physics whose step can be differentiated."""
+
+    @abc.abstractmethod
+    def jacobian(self, m: M, d: D, wrt: Sequence[str] = ("state", "ctrl")) -> dict[str, NDArray[np.floating]]:
+        """Derivatives of the state after a step, for each name in `wrt`, (nworld, 2 nv + na, size of it).
+
+        States are counted in MuJoCo's tangent space: a small motion (nv), velocities (nv), activations (na). Names are
+        "state", "ctrl", "qfrc_applied" and the parameters that the physics documents.
+        """
+
+    @abc.abstractmethod
+    def hessian(
+        self, m: M, d: D, cost: Callable[..., Any], wrt: Sequence[str] = ("state", "ctrl")
+    ) -> NDArray[np.floating]:
+        """Second derivatives of a cost of the state after a step, by all in `wrt` in that order, (nworld, n, n)."""
+
+    @abc.abstractmethod
+    def rollout(self, m: M, d: D, ctrl: ArrayLike) -> State:
+        """States over the controls of T steps, (nworld, T, nu): (nworld, T + 1, ...), the first where the data is."""

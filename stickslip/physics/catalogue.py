@@ -9,9 +9,10 @@ from stickslip.physics.conesweep.physics import ConeSweep
 from stickslip.physics.icf.physics import Icf
 from stickslip.physics.mujoco import MuJoCo
 from stickslip.physics.pbd.physics import Pbd, PbdR
+from stickslip.physics.scm.physics import Scm
 
 PHYSICS: dict[str, type[Physics[Any, Any]]] = {
-    physics.name: physics for physics in (MuJoCo, ComFree, ConeSweep, Icf, Cenic, Pbd, PbdR)
+    physics.name: physics for physics in (MuJoCo, ComFree, ConeSweep, Icf, Cenic, Pbd, PbdR, Scm)
 }
 
 DEFAULT: type[Physics[Any, Any]] = ConeSweep

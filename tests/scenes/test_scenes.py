@@ -53,6 +53,7 @@ def test_catalogue() -> None:
         "sheath",
         "thrown-cube",
         "push-cubes",
+        "push-t",
         "bullet",
         "cylinder",
         "gripper",

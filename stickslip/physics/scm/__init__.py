@@ -1,0 +1,1 @@
+"""SCM: smooth contact with gradients and Hessians; see README.md."""

@@ -1,0 +1,121 @@
+"""A model and its parameters, made ready for JAX."""
+
+# pyright: reportMissingImports=false
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+from mujoco import mjx
+
+from stickslip.physics.scm import cloud as clouds
+from stickslip.physics.scm.field import Points, feel_plane, feel_planes
+from stickslip.physics.scm.structure import (
+    dofs_of_bodies,
+    group_pairs,
+    name_of,
+    shelves_of,
+    touching_pairs,
+    without_contact,
+)
+from stickslip.physics.scm.system import Inputs, Params, State, System
+
+if TYPE_CHECKING:
+    from stickslip.physics.scm.physics import Scm
+
+
+def make_clouds(mjm: mujoco.MjModel, points: int, mesh_points: int) -> dict[int, clouds.Cloud]:
+    """The checked cloud of each geom that may touch another."""
+    out = {}
+    for geom in sorted({g for pair in touching_pairs(mjm) for g in pair}):
+        mesh = mjm.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH
+        out[geom] = clouds.cloud_of(mjm, geom, mesh_points if mesh else points)
+        clouds.check(out[geom], name_of(mjm, mujoco.mjtObj.mjOBJ_GEOM, geom))
+    return out
+
+
+def pair_stiffness(mjm: mujoco.MjModel, pairs: list[tuple[int, int]], timeconst: float) -> np.ndarray:
+    """Stiffness that makes the lighter body of each pair swing at 1/timeconst, N/m."""
+    weight = mjm.body_invweight0[:, 0]
+    inverse = np.array([weight[mjm.geom_bodyid[a]] + weight[mjm.geom_bodyid[b]] for a, b in pairs])
+    return 1.0 / (np.maximum(inverse, 1e-12) * timeconst**2)
+
+
+def build(physics: "Scm", mjm: mujoco.MjModel) -> tuple[System, Params]:
+    """Functions and parameters of a model; in double precision where JAX is set to it."""
+    kind = jnp.zeros(0).dtype
+    mx = mjx.put_model(without_contact(mjm))
+    shapes = make_clouds(mjm, physics.points, physics.mesh_points)
+    members, shelf, row = shelves_of(shapes, mjm.ngeom)
+    planes = [k for k, geoms in enumerate(members) if shapes[geoms[0]].open]
+    groups = group_pairs(touching_pairs(mjm), shelf, row, planes[0] if planes else None)
+    order = [pair for g in groups for pair in zip(g.first.tolist(), g.second.tolist(), strict=True)]
+    stiffness = (
+        np.full(len(order), physics.stiffness)
+        if physics.stiffness is not None
+        else pair_stiffness(mjm, order, physics.timeconst)
+    )
+    points = tuple(
+        Points(
+            jnp.asarray(np.stack([shapes[g].quads.point for g in geoms]), dtype=kind),
+            jnp.asarray(np.stack([shapes[g].quads.normal for g in geoms]), dtype=kind),
+            jnp.asarray([shapes[g].spacing ** 2 for g in geoms], dtype=kind),
+            jnp.asarray(np.stack([shapes[g].quads.vertices for g in geoms]), dtype=kind),
+        )
+        for geoms in members
+    )
+    start = np.cumsum([0, *(len(g.first) for g in groups)])[:-1]
+    limit = (
+        1.0 / (np.maximum(mjm.dof_invweight0[mjm.jnt_dofadr], 1e-12) * physics.timeconst**2)
+        if mjm.njnt
+        else np.zeros(0)
+    )
+    system = System(
+        groups=tuple(groups),
+        pair_of=tuple(int(s) for s in start),
+        geom_body=mjm.geom_bodyid.copy(),
+        body_root=mjm.body_rootid.copy(),
+        moved=dofs_of_bodies(mjm),
+        priority=mjm.geom_priority.copy(),
+        condim=mjm.geom_condim.copy(),
+        feel=feel_planes if physics.average == "forces" else feel_plane,
+        block=physics.block,
+        integrator=physics.integrator,
+        comfree=(physics.comfree_stiffness, physics.comfree_damping) if physics.contact == "comfree" else None,
+        lightness=mjm.body_invweight0[:, 0].copy(),
+        data=mjx.make_data(mx),
+    )
+
+    def number(value: float) -> jax.Array:
+        return jnp.asarray(value, dtype=kind)
+
+    params = Params(
+        model=mx,
+        points=points,
+        friction=jnp.asarray(mjm.geom_friction[:, 0], dtype=kind),
+        stiffness=jnp.asarray(stiffness, dtype=kind),
+        limit=jnp.asarray(limit, dtype=kind),
+        dissipation=number(physics.dissipation),
+        stiction=number(physics.stiction),
+        blend=number(physics.blend),
+        select=number(physics.select),
+        reach=number(physics.reach),
+    )
+    return system, params
+
+
+def start_of(mjm: mujoco.MjModel) -> tuple[State, Inputs]:
+    """State and inputs at a model's start."""
+    d = mujoco.MjData(mjm)
+    if mjm.nkey:
+        mujoco.mj_resetDataKeyframe(mjm, d, 0)
+    kind = jnp.zeros(0).dtype
+
+    def put(x: object) -> jax.Array:
+        return jnp.asarray(np.array(x), dtype=kind)
+
+    return State(put(d.time), put(d.qpos), put(d.qvel), put(d.act)), Inputs(
+        put(d.ctrl), put(d.qfrc_applied), put(d.xfrc_applied), put(d.mocap_pos), put(d.mocap_quat)
+    )

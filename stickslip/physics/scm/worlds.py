@@ -1,0 +1,278 @@
+"""Many worlds of one system: from Warp's arrays to JAX and back."""
+
+# pyright: reportMissingImports=false
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import warp as wp
+from jax.flatten_util import ravel_pytree
+from numpy.typing import ArrayLike, NDArray
+
+from stickslip.errors import DeviceError, InputError
+from stickslip.physics.base import Contacts
+from stickslip.physics.scm.build import build
+from stickslip.physics.scm.system import Inputs, Params, State, System, difference, integrate
+from stickslip.physics.warp import Data
+from stickslip.state import State as HostState
+from stickslip.state import check_array
+
+if TYPE_CHECKING:
+    from stickslip.physics.scm.physics import Model, Scm
+
+Array = jax.Array
+
+PARAMETERS = ("friction", "body_mass", "stiffness", "points")
+"""What a step may be differentiated by, besides "state", "ctrl" and "qfrc_applied"."""
+
+
+class Worlds:
+    """Compiled functions of one system over many worlds."""
+
+    def __init__(self, physics: "Scm", mjm: mujoco.MjModel) -> None:
+        self.physics = physics
+        self.system, self.params = build(physics, mjm)
+        self.first = np.concatenate([g.first for g in self.system.groups]) if self.system.groups else np.zeros(0, int)
+        self.second = np.concatenate([g.second for g in self.system.groups]) if self.system.groups else np.zeros(0, int)
+        self._compiled: dict[Any, Callable[..., Any]] = {}
+
+    # -- in and out
+
+    def _system(self, nworld: int) -> System:
+        return dataclasses.replace(self.system, block=max(16, self.physics.block // nworld))
+
+    def _given(self, m: "Model", d: Data) -> tuple[dict[str, Array], State, Inputs]:
+        """What Warp holds, as arrays of JAX that share its memory."""
+        from stickslip.physics.scm.physics import FIELDS, OPTIONS
+
+        device = _device_of(d.qpos)
+        fields = {name: _put(getattr(m, name), device) for name in FIELDS}
+        fields |= {name: _put(getattr(m.opt, name), device) for name in OPTIONS}
+        state = State(*(_put(getattr(d, name), device) for name in State._fields))
+        return fields, state, Inputs(*(_put(getattr(d, name), device) for name in Inputs._fields))
+
+    def _params(self, base: Params, fields: dict[str, Array]) -> Params:
+        """Parameters of one world."""
+        names = ("body_mass", "body_inertia", "body_ipos", "body_iquat", "dof_damping", "dof_armature")
+        model = base.model.replace(**{name: fields[name] for name in names})
+        model = model.tree_replace({"opt.timestep": fields["timestep"], "opt.gravity": fields["gravity"]})
+        return base._replace(model=model, friction=fields["geom_friction"][:, 0])
+
+    def _over_worlds(
+        self, key: Any, make: Callable[[System], Callable[..., Any]], nworld: int, fields: dict[str, Array]
+    ):
+        """`make(system)(params, state, inputs, *rest)` compiled for all worlds; rest is the same for all."""
+        wide = frozenset(name for name, value in fields.items() if value.shape[0] != 1)
+        if (key, nworld, wide) not in self._compiled:
+            function = make(self._system(nworld))
+
+            def many(params: Params, fields: dict[str, Array], state: State, inputs: Inputs, *rest: Any) -> Any:
+                same = {name: value[0] for name, value in fields.items() if name not in wide}
+
+                def one(own: dict[str, Array], x: State, u: Inputs) -> Any:
+                    return function(self._params(params, {**same, **own}), x, u, *rest)
+
+                return jax.vmap(one)({name: fields[name] for name in wide}, state, inputs)
+
+            self._compiled[key, nworld, wide] = jax.jit(many)
+        return self._compiled[key, nworld, wide]
+
+    # -- time
+
+    def advance(self, m: "Model", d: Data, n: int) -> None:
+        """Advance Warp's data by n steps; none compiles."""
+        fields, state, inputs = self._given(m, d)
+
+        def make(system: System) -> Callable[..., Any]:
+            def steps(params: Params, x: State, u: Inputs, count: Array) -> tuple[State, Array, Array]:
+                def body(_: Any, carry: tuple[State, Array, Array]) -> tuple[State, Array, Array]:
+                    x, _, most = carry
+                    x, distance = system.step_and_distance(params, x, u)
+                    touching = jnp.sum(distance <= 0.0)
+                    return x, touching, jnp.maximum(most, touching)
+
+                zero = jnp.zeros((), dtype=int)
+                return jax.lax.fori_loop(0, count, body, (x, zero, zero))
+
+            return steps
+
+        call = self._over_worlds("advance", make, d.nworld, fields)
+        state, count, most = jax.block_until_ready(call(self.params, fields, state, inputs, n))
+        if n == 0:
+            return
+        for name in State._fields:
+            if getattr(d, name).size:
+                wp.copy(getattr(d, name), wp.from_jax(getattr(state, name)))
+        d.nacon.assign(np.array([int(count.sum())], dtype=np.int32))
+        peak = d.peak.numpy()
+        peak[0] = max(peak[0], int(most.sum()))
+        d.peak.assign(peak)
+
+    def rollout(self, m: "Model", d: Data, ctrl: ArrayLike) -> HostState:
+        """States over the controls of T steps, (nworld, T, nu)."""
+        nu = m.nu
+        length = np.shape(ctrl)[1] if np.ndim(ctrl) == 3 else -1
+        given = check_array("ctrl", ctrl, (d.nworld, length, nu))
+        fields, state, inputs = self._given(m, d)
+        key = ("rollout", length)
+
+        def make(system: System) -> Callable[..., Any]:
+            return lambda params, x, u: system.rollout(params, x, u._replace(ctrl=u.ctrl[0]), u.ctrl)
+
+        device = _device_of(d.qpos)
+        inputs = inputs._replace(ctrl=jax.device_put(jnp.asarray(given, dtype=state.qpos.dtype), device))
+        out = self._over_worlds(key, make, d.nworld, fields)(self.params, fields, state, inputs)
+        return HostState(*(np.asarray(x) for x in out))
+
+    # -- contacts
+
+    def contacts(self, m: "Model", d: Data) -> Contacts:
+        """Pairs that overlap; one contact each, where its force acts."""
+        fields, state, inputs = self._given(m, d)
+
+        def make(system: System) -> Callable[..., Any]:
+            return lambda params, x, u: system.contacts(params, x, u)
+
+        distance, spot, force = (
+            np.asarray(x, dtype=float)
+            for x in self._over_worlds("contacts", make, d.nworld, fields)(self.params, fields, state, inputs)
+        )
+        world, pair = np.nonzero(distance <= 0.0)
+        f = force[world, pair]
+        # MuJoCo's normal points from the first geom to the second, and force acts on the second
+        size = np.linalg.norm(f, axis=1, keepdims=True)
+        normal = np.where(size > 0.0, -f / np.maximum(size, 1e-30), [[0.0, 0.0, 1.0]])
+        frame = _frames(normal)
+        wrench = np.zeros((len(world), 6))
+        wrench[:, :3] = np.einsum("nij,nj->ni", frame, -f)
+        geom = np.stack([self.first[pair], self.second[pair]], axis=1)
+        return Contacts(world, geom, distance[world, pair], spot[world, pair], frame, wrench)
+
+    # -- derivatives
+
+    def _wanted(self, wrt: Sequence[str]) -> tuple[str, ...]:
+        known = ("state", "ctrl", "qfrc_applied", *PARAMETERS)
+        names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+        bad = [name for name in names if name not in known]
+        if bad or not names:
+            raise InputError(f"wrt is {wrt!r}: it must be one or more of {', '.join(known)}")
+        return names
+
+    def _moved(self, names: tuple[str, ...], params: Params, x: State, u: Inputs) -> tuple[Any, Callable[[Any], Any]]:
+        """Zeros for each name, and what state, inputs and parameters are when those are added."""
+        m = params.model
+        zero = {
+            "state": jnp.zeros(2 * m.nv + m.na, x.qpos.dtype),
+            "ctrl": jnp.zeros_like(u.ctrl),
+            "qfrc_applied": jnp.zeros_like(u.qfrc_applied),
+            "friction": jnp.zeros_like(params.friction),
+            "body_mass": jnp.zeros_like(m.body_mass),
+            "stiffness": jnp.zeros_like(params.stiffness),
+            "points": jnp.zeros(sum(p.place.size + p.corner.size for p in params.points), x.qpos.dtype),
+        }
+
+        def apply(change: dict[str, Array]) -> tuple[Params, State, Inputs]:
+            p, y, v = params, x, u
+            if "state" in change:
+                dq, dv, da = jnp.split(change["state"], [m.nv, 2 * m.nv])
+                y = y._replace(qpos=integrate(m, y.qpos, dq, 1.0), qvel=y.qvel + dv, act=y.act + da)
+            if "ctrl" in change:
+                v = v._replace(ctrl=v.ctrl + change["ctrl"])
+            if "qfrc_applied" in change:
+                v = v._replace(qfrc_applied=v.qfrc_applied + change["qfrc_applied"])
+            if "friction" in change:
+                p = p._replace(friction=p.friction + change["friction"])
+            if "body_mass" in change:
+                p = p._replace(model=p.model.replace(body_mass=p.model.body_mass + change["body_mass"]))
+            if "stiffness" in change:
+                p = p._replace(stiffness=p.stiffness + change["stiffness"])
+            if "points" in change:
+                start, shelves = 0, []
+                for shelf in p.points:
+                    own = {}
+                    for name in ("place", "corner"):
+                        old = getattr(shelf, name)
+                        own[name] = old + change["points"][start : start + old.size].reshape(old.shape)
+                        start += old.size
+                    shelves.append(shelf._replace(**own))
+                p = p._replace(points=tuple(shelves))
+            return p, y, v
+
+        return {name: zero[name] for name in names}, apply
+
+    def jacobian(self, m: "Model", d: Data, wrt: Sequence[str]) -> dict[str, NDArray[np.floating]]:
+        """See `DifferentiablePhysics`."""
+        names = self._wanted(wrt)
+
+        def make(system: System) -> Callable[..., Any]:
+            def derivative(params: Params, x: State, u: Inputs) -> Any:
+                base = system.step(params, x, u)
+                zero, apply = self._moved(names, params, x, u)
+
+                def after(change: dict[str, Array]) -> Array:
+                    y = system.step(*apply(change))
+                    return jnp.concatenate([difference(params.model, y.qpos, base.qpos), y.qvel, y.act])
+
+                size = sum(z.size for z in zero.values())
+                out = 2 * params.model.nv + params.model.na
+                return (jax.jacrev if size > 2 * out else jax.jacfwd)(after)(zero)
+
+            return derivative
+
+        fields, state, inputs = self._given(m, d)
+        out = self._over_worlds(("jacobian", names), make, d.nworld, fields)(self.params, fields, state, inputs)
+        return {name: np.asarray(value) for name, value in out.items()}
+
+    def hessian(self, m: "Model", d: Data, cost: Callable[[State], Array], wrt: Sequence[str]) -> NDArray[np.floating]:
+        """See `DifferentiablePhysics`; `cost` is a function of JAX of a `State`."""
+        names = self._wanted(wrt)
+
+        def make(system: System) -> Callable[..., Any]:
+            def derivative(params: Params, x: State, u: Inputs) -> Any:
+                zero, apply = self._moved(names, params, x, u)
+                flat, unflatten = ravel_pytree(tuple(zero[name] for name in names))
+
+                def after(change: Array) -> Array:
+                    return cost(system.step(*apply(dict(zip(names, unflatten(change), strict=True)))))
+
+                return jax.hessian(after)(flat)
+
+            return derivative
+
+        fields, state, inputs = self._given(m, d)
+        call = self._over_worlds(("hessian", names, cost), make, d.nworld, fields)
+        return np.asarray(call(self.params, fields, state, inputs))
+
+
+def _device_of(array: wp.array) -> Any:
+    """JAX's device of the same memory."""
+    if array.device.is_cpu:
+        return jax.devices("cpu")[0]
+    try:
+        return jax.devices("cuda")[array.device.ordinal]
+    except (RuntimeError, IndexError):
+        raise DeviceError(
+            f"scm on {array.device.alias} needs JAX with CUDA, and this JAX has {jax.default_backend()}: "
+            "pip install 'jax[cuda13]', or take device='cpu'"
+        ) from None
+
+
+def _put(array: wp.array, device: Any) -> Array:
+    """A copy on the same device: what Warp writes afterwards is not seen by a call under way."""
+    if array.size == 0:
+        shape = tuple(array.shape) + tuple(getattr(array.dtype, "_shape_", ()))
+        return jax.device_put(jnp.zeros(shape), device)
+    return wp.to_jax(array)
+
+
+def _frames(normal: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Normal and two tangents, (n, 3, 3)."""
+    beside = np.where(np.abs(normal[:, :1]) < 0.5, [[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0]])
+    first = np.cross(normal, beside)
+    first /= np.maximum(np.linalg.norm(first, axis=1, keepdims=True), 1e-30)
+    return np.stack([normal, first, np.cross(normal, first)], axis=1).astype(float)
