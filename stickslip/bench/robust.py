@@ -53,7 +53,7 @@ BLOWS_UP = "velocities beyond the bound: it blows up"
 class Settings:
     models: tuple[str, ...] = setting(
         (ALL,),
-        "scenes, model files or files of mujoco_warp's test_data; all: every file there and every scene, but push-t",
+        "scenes, model files or files of mujoco_warp's test_data; all: every one, without push-t",
     )
     steps: int = setting(10_000, "steps of a run, fewer for large models", low=MIN_STEPS, high=10_000_000)
     every: int = setting(50, "steps between two commands", low=1, high=1_000_000)
