@@ -6,11 +6,13 @@ from stickslip.bench.ablation import Ablation
 from stickslip.bench.bullet import Bullet
 from stickslip.bench.energy import Energy
 from stickslip.bench.experiment import Experiment
+from stickslip.bench.force_profile import ForceProfile
 from stickslip.bench.grasp_creep import GraspCreep
 from stickslip.bench.hold import Hold
 from stickslip.bench.particles import Particles
 from stickslip.bench.penetration import Penetration
 from stickslip.bench.pile import Pile
+from stickslip.bench.planar_pushing import PlanarPushing
 from stickslip.bench.push_cubes import PushCubes
 from stickslip.bench.resolution import Resolution
 from stickslip.bench.robust import Robust
@@ -19,6 +21,8 @@ from stickslip.bench.scaling import Scaling
 from stickslip.bench.seven_tests import SevenTests
 from stickslip.bench.sheath import Sheath
 from stickslip.bench.slide import Slide
+from stickslip.bench.smooth import Smooth
+from stickslip.bench.soft_distance import SoftDistance
 from stickslip.bench.speed import Speed
 from stickslip.bench.stability import Stability
 from stickslip.bench.stack import Stack
@@ -51,10 +55,14 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         WorkPrecision(),
         Robust(),
         PushCubes(),
+        SoftDistance(),
+        ForceProfile(),
+        PlanarPushing(),
         Scaling(),
         Throughput(),
         Speed(),
         Particles(),
+        Smooth(),
     )
 }
 """Every experiment by its name, in the order of the report: what is right first, then what is fast."""

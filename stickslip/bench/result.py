@@ -21,7 +21,7 @@ from stickslip.errors import InputError
 
 SHARED = (
     "experiment", "host", "qp", "drake", "drake_plant", "motion", "pushing", "decay", "series", "timing", "penetration",
-    "throughput", "spheres", "seven_tests",
+    "throughput", "spheres", "seven_tests", "mjx",
 )  # fmt: skip
 """Modules that several experiments measure with."""
 FORMAT = 2

@@ -234,3 +234,12 @@ class DifferentiablePhysics(Physics[M, D]):
     @abc.abstractmethod
     def rollout(self, m: M, d: D, ctrl: ArrayLike) -> State:
         """States over the controls of T steps, (nworld, T, nu): (nworld, T + 1, ...), the first where the data is."""
+
+    @abc.abstractmethod
+    def gradient(
+        self, m: M, d: D, ctrl: ArrayLike, cost: Callable[..., Any]
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """A cost of such a rollout, (nworld,), and its derivatives by all its controls, (nworld, T, nu).
+
+        `cost` is a function of the physics' own arrays, of the states of one world, (T + 1, ...).
+        """

@@ -10,8 +10,9 @@ import mujoco
 import numpy as np
 from mujoco import mjx
 
+from stickslip.errors import InputError
 from stickslip.physics.scm import cloud as clouds
-from stickslip.physics.scm.field import Points, feel_plane, feel_planes
+from stickslip.physics.scm.field import Points, feel_plane, feel_planes, signed_distance
 from stickslip.physics.scm.structure import (
     dofs_of_bodies,
     group_pairs,
@@ -119,3 +120,21 @@ def start_of(mjm: mujoco.MjModel) -> tuple[State, Inputs]:
     return State(put(d.time), put(d.qpos), put(d.qvel), put(d.act)), Inputs(
         put(d.ctrl), put(d.qfrc_applied), put(d.xfrc_applied), put(d.mocap_pos), put(d.mocap_quat)
     )
+
+
+def distance_of(physics: "Scm", mjm: mujoco.MjModel, geom: int, places: np.ndarray) -> np.ndarray:
+    """Soft signed distance of places in the frame of a geom to the cloud of it, (n,)."""
+    if not 0 <= geom < mjm.ngeom:
+        raise InputError(f"geom is {geom}: the model has geoms 0 to {mjm.ngeom - 1}")
+    mesh = mjm.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH
+    cloud = clouds.cloud_of(mjm, geom, physics.mesh_points if mesh else physics.points)
+    kind = jnp.zeros(0).dtype
+    given = (cloud.quads.point, cloud.quads.normal, cloud.spacing**2, np.zeros((0, 3)))
+    surface = Points(*(jnp.asarray(x, dtype=kind) for x in given))
+    size = max(1, physics.block // len(cloud.quads.point))
+    parts = [signed_distance(jnp.asarray(x, kind), surface, physics.blend) for x in _chunks(places, size)]
+    return np.concatenate([np.asarray(part) for part in parts])
+
+
+def _chunks(x: np.ndarray, size: int) -> list[np.ndarray]:
+    return [x[start : start + size] for start in range(0, len(x), size)]

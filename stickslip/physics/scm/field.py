@@ -39,6 +39,20 @@ def isotropic(away: Array, scale: Array) -> Array:
     return -jnp.sum(away * away, axis=-1) / scale
 
 
+def brought_near(query: Array, surface: Points, eps: Array | float) -> Array:
+    """Points (..., 3) as they are, but for those far from a surface: these come as near as its weights can be told.
+
+    Weights are exponentials of differences of squared distances over eps. Beyond a hundred times the size of a body those
+    are less than the rounding of what they are differences of, and a compiler that computes one of them twice may get two
+    answers: infinite weights, or none. Directions are kept, and so is which points are nearest. At a body's surface
+    points move by less than 1e-7 of their distance.
+    """
+    size = jnp.sqrt(jnp.max(jnp.sum(surface.place**2, axis=-1)))
+    far = jax.lax.stop_gradient(50.0 * size + 300.0 * jnp.sqrt(eps))
+    ratio = jnp.sum((query / far) ** 2, axis=-1, keepdims=True)
+    return query * (1.0 + ratio * ratio) ** -0.25
+
+
 def signed_distance(
     query: Array, surface: Points, blend: Array | float = 0.5, kernel: Callable[[Array, Array], Array] = isotropic
 ) -> Array:
@@ -50,8 +64,9 @@ def signed_distance(
         blend: eps_1 over the square of the spacing
         kernel: logarithm of the weight of each point of the surface, of `query - place` and eps_1
     """
+    eps = blend * surface.scale
     away = query[..., None, :] - surface.place
-    weight = jax.nn.softmax(kernel(away, blend * surface.scale), axis=-1)
+    weight = jax.nn.softmax(kernel(brought_near(query, surface, eps)[..., None, :] - surface.place, eps), axis=-1)
     return jnp.sum(weight * jnp.sum(away * surface.normal, axis=-1), axis=-1)
 
 
@@ -80,12 +95,19 @@ def soft_plane(query: Array, surface: Points, blend: Array) -> tuple[Array, Arra
         ],
         axis=1,
     )
-    x, y, z = (query[:, None, i] - surface.place[None, :, i] for i in range(3))
-    logit = -(x * x + y * y + z * z) * (1.0 / (blend * surface.scale))
+    logit = _logits(query, surface, blend)
     top = jax.lax.stop_gradient(jnp.max(logit, axis=1, keepdims=True))
     mean = jnp.dot(jnp.exp(logit - top), value, precision="highest")
     mean = mean / mean[:, 4:]
     return jnp.sum(mean[:, :3] * query, axis=1) - mean[:, 3], mean[:, :3]
+
+
+def _logits(query: Array, surface: Points, blend: Array) -> Array:
+    """Logarithms of the weights of the surface's points for each query, (n, m)."""
+    eps = blend * surface.scale
+    near = brought_near(query, surface, eps)
+    x, y, z = (near[:, None, i] - surface.place[None, :, i] for i in range(3))
+    return -(x * x + y * y + z * z) * (1.0 / eps)
 
 
 def feel_plane(query: Array, velocity: Array, surface: Points, law: Law) -> Felt:
@@ -109,7 +131,7 @@ def feel_planes(query: Array, velocity: Array, surface: Points, law: Law) -> Fel
     x, y, z = (query[:, None, i] - surface.place[None, :, i] for i in range(3))
     a, b, c = (surface.normal[None, :, i] for i in range(3))
     u, v, w = (velocity[:, None, i] for i in range(3))
-    logit = -(x * x + y * y + z * z) * (1.0 / (law.blend * surface.scale))
+    logit = _logits(query, surface, law.blend)
     top = jax.lax.stop_gradient(jnp.max(logit, axis=1, keepdims=True))
     weight = jnp.exp(logit - top)
     distance = x * a + y * b + z * c

@@ -17,6 +17,7 @@ from stickslip.physics.base import Contacts, DifferentiablePhysics, Stage
 from stickslip.physics.scm.structure import unsupported_features, without_contact
 from stickslip.physics.settings import check_choice, check_count, check_number
 from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
+from stickslip.state import check_array
 
 if TYPE_CHECKING:
     from stickslip.physics.scm.worlds import Worlds
@@ -156,6 +157,22 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
 
     def rollout(self, m: Model, d: Data, ctrl: ArrayLike) -> Any:
         return m.worlds.rollout(m, d, ctrl)
+
+    def gradient(
+        self, m: Model, d: Data, ctrl: ArrayLike, cost: Callable[..., Any]
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        return m.worlds.gradient(m, d, ctrl, cost)
+
+    def memory(self, m: Model, d: Data) -> int:
+        """Bytes that a step of all worlds takes, as the compiler tells them."""
+        return m.worlds.memory(m, d)
+
+    def signed_distance(self, mjm: mujoco.MjModel, geom: int, places: ArrayLike) -> NDArray[np.floating]:
+        """Soft signed distance (9) of places, (n, 3), in the frame of a geom, to its cloud; negative inside, m."""
+        need_jax()
+        from stickslip.physics.scm.build import distance_of
+
+        return distance_of(self, mjm, geom, check_array("places", places, (len(np.atleast_1d(places)), 3)))
 
 
 def need_jax() -> None:

@@ -87,21 +87,7 @@ class Worlds:
     def advance(self, m: "Model", d: Data, n: int) -> None:
         """Advance Warp's data by n steps; none compiles."""
         fields, state, inputs = self._given(m, d)
-
-        def make(system: System) -> Callable[..., Any]:
-            def steps(params: Params, x: State, u: Inputs, count: Array) -> tuple[State, Array, Array]:
-                def body(_: Any, carry: tuple[State, Array, Array]) -> tuple[State, Array, Array]:
-                    x, _, most = carry
-                    x, distance = system.step_and_distance(params, x, u)
-                    touching = jnp.sum(distance <= 0.0)
-                    return x, touching, jnp.maximum(most, touching)
-
-                zero = jnp.zeros((), dtype=int)
-                return jax.lax.fori_loop(0, count, body, (x, zero, zero))
-
-            return steps
-
-        call = self._over_worlds("advance", make, d.nworld, fields)
+        call = self._over_worlds("advance", _steps, d.nworld, fields)
         state, count, most = jax.block_until_ready(call(self.params, fields, state, inputs, n))
         if n == 0:
             return
@@ -113,21 +99,42 @@ class Worlds:
         peak[0] = max(peak[0], int(most.sum()))
         d.peak.assign(peak)
 
-    def rollout(self, m: "Model", d: Data, ctrl: ArrayLike) -> HostState:
-        """States over the controls of T steps, (nworld, T, nu)."""
-        nu = m.nu
-        length = np.shape(ctrl)[1] if np.ndim(ctrl) == 3 else -1
-        given = check_array("ctrl", ctrl, (d.nworld, length, nu))
+    def memory(self, m: "Model", d: Data) -> int:
+        """Bytes that a step of all worlds takes, as the compiler tells them: inputs, outputs and what lies between."""
         fields, state, inputs = self._given(m, d)
-        key = ("rollout", length)
+        call = self._over_worlds("advance", _steps, d.nworld, fields)
+        told = call.lower(self.params, fields, state, inputs, 1).compile().memory_analysis()
+        return told.argument_size_in_bytes + told.output_size_in_bytes + told.temp_size_in_bytes
+
+    def rollout(self, m: "Model", d: Data, ctrl: ArrayLike) -> HostState:
+        """See `DifferentiablePhysics`."""
+        fields, state, inputs, length = self._planned(m, d, ctrl)
+        out = self._over_worlds(("rollout", length), _rollout, d.nworld, fields)(self.params, fields, state, inputs)
+        return HostState(*(np.asarray(x) for x in out))
+
+    def gradient(
+        self, m: "Model", d: Data, ctrl: ArrayLike, cost: Callable[[State], Array]
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """See `DifferentiablePhysics`; `cost` is a function of JAX of a `State` with a leading axis of time."""
+        fields, state, inputs, length = self._planned(m, d, ctrl)
 
         def make(system: System) -> Callable[..., Any]:
-            return lambda params, x, u: system.rollout(params, x, u._replace(ctrl=u.ctrl[0]), u.ctrl)
+            def of_controls(ctrl: Array, params: Params, x: State, u: Inputs) -> Array:
+                return cost(_rollout(system)(params, x, u._replace(ctrl=ctrl)))
 
-        device = _device_of(d.qpos)
-        inputs = inputs._replace(ctrl=jax.device_put(jnp.asarray(given, dtype=state.qpos.dtype), device))
-        out = self._over_worlds(key, make, d.nworld, fields)(self.params, fields, state, inputs)
-        return HostState(*(np.asarray(x) for x in out))
+            return lambda params, x, u: jax.value_and_grad(of_controls)(u.ctrl, params, x, u)
+
+        call = self._over_worlds(("gradient", length, cost), make, d.nworld, fields)
+        value, slope = call(self.params, fields, state, inputs)
+        return np.asarray(value), np.asarray(slope)
+
+    def _planned(self, m: "Model", d: Data, ctrl: ArrayLike) -> tuple[dict[str, Array], State, Inputs, int]:
+        """What Warp holds, with controls of a whole rollout, (nworld, T, nu), and T."""
+        length = np.shape(ctrl)[1] if np.ndim(ctrl) == 3 else -1
+        given = check_array("ctrl", ctrl, (d.nworld, length, m.nu))
+        fields, state, inputs = self._given(m, d)
+        put = jax.device_put(jnp.asarray(given, dtype=state.qpos.dtype), _device_of(d.qpos))
+        return fields, state, inputs._replace(ctrl=put), length
 
     # -- contacts
 
@@ -247,6 +254,27 @@ class Worlds:
         fields, state, inputs = self._given(m, d)
         call = self._over_worlds(("hessian", names, cost), make, d.nworld, fields)
         return np.asarray(call(self.params, fields, state, inputs))
+
+
+def _steps(system: System) -> Callable[..., tuple[State, Array, Array]]:
+    """So many steps, and how many pairs overlapped in the last and at most."""
+
+    def steps(params: Params, x: State, u: Inputs, count: Array) -> tuple[State, Array, Array]:
+        def body(_: Any, carry: tuple[State, Array, Array]) -> tuple[State, Array, Array]:
+            x, _, most = carry
+            x, distance = system.step_and_distance(params, x, u)
+            touching = jnp.sum(distance <= 0.0)
+            return x, touching, jnp.maximum(most, touching)
+
+        zero = jnp.zeros((), dtype=int)
+        return jax.lax.fori_loop(0, count, body, (x, zero, zero))
+
+    return steps
+
+
+def _rollout(system: System) -> Callable[[Params, State, Inputs], State]:
+    """A rollout over the controls in its inputs, (T, nu)."""
+    return lambda params, x, u: system.rollout(params, x, u._replace(ctrl=u.ctrl[0]), u.ctrl)
 
 
 def _device_of(array: wp.array) -> Any:
