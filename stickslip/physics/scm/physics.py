@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from stickslip.errors import InputError, MissingExtra, Unsupported
 from stickslip.physics.base import Contacts, DifferentiablePhysics, Stage
 from stickslip.physics.scm.structure import unsupported_features, without_contact
+from stickslip.physics.scm.survey import Survey, survey
 from stickslip.physics.settings import check_choice, check_count, check_number
 from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
 
@@ -104,6 +105,15 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
         own.__dict__.update(m.__dict__)
         own.worlds = worlds
         return own
+
+    def survey(self, mjm: mujoco.MjModel, geoms: Sequence[str | int] | None = None) -> Survey:
+        """The clouds that this makes of a model and what is found of them, good or bad; needs no JAX.
+
+        Args:
+            mjm: the model
+            geoms: by name or number; those that may touch another unless given
+        """
+        return survey(mjm, self.points, self.mesh_points, geoms)
 
     def worlds(self, mjm: mujoco.MjModel) -> "Worlds":
         """The model as functions of JAX, over any number of worlds; made once for equal models."""
