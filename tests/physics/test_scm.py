@@ -76,8 +76,8 @@ def test_parameters_of_each_world(sim: ss.Simulation) -> None:
     own.step(200)
     x = own.state.qpos[:, 0]
     assert x[0] > 3.0 * x[1] > 10.0 * abs(x[2])
-    with pytest.raises(Unsupported, match="scm cannot change geom_size once a model is put; it can: body_mass"):
-        own.set_model(geom_size=own.mjm.geom_size)
+    with pytest.raises(Unsupported, match="scm cannot change geom_pos once a model is put; it can: body_mass"):
+        own.set_model(geom_pos=own.mjm.geom_pos)
 
 
 SLIDER = """
