@@ -1,4 +1,4 @@
-"""The command `stickslip`: run | scenes | bench | demo.
+"""The command `stickslip`: run | scenes | points | bench | demo.
 
 Each command is a dataclass of its options with a `__call__`; what is slow to import is imported there.
 """
@@ -19,7 +19,7 @@ from stickslip import __version__
 from stickslip.errors import HealthWarning, InputError, StickslipError
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
-"""Exit statuses: all went well; the simulation cannot be trusted; the input was wrong; Ctrl-C."""
+"""Exit statuses: all went well; the result cannot be trusted, or used; the input was wrong; Ctrl-C."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,39 @@ class Scenes:
         console.print(table)
         console.print("\nRun one with [bold]stickslip run NAME[/]; menagerie:NAME loads a robot of MuJoCo Menagerie.")
         return OK
+
+
+@dataclass(frozen=True)
+class Points:
+    """Draw the points and normals that scm makes of a scene's geoms, and say what is wrong with them.
+
+    The exit status is 1 if a geom's points cannot be used; the picture is drawn all the same.
+    """
+
+    scene: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SCENE")]
+    """A built-in scene (see `stickslip scenes`), an MJCF file, or menagerie:NAME."""
+    points: int = 150
+    """Points of each geom, about."""
+    mesh_points: int = 500
+    """Points of each mesh, about."""
+    geom: tuple[str, ...] = ()
+    """Geoms to draw, by name or number; those that may touch another unless given."""
+    out: Path = Path("out/points.png")
+    """The picture: a file that ends in .png, .pdf or .svg."""
+
+    def __call__(self, console: Console) -> int:
+        _hush()
+        from stickslip import points
+
+        fine = points.run(
+            self.scene,
+            points=self.points,
+            mesh_points=self.mesh_points,
+            geoms=self.geom,
+            out=self.out,
+            console=console,
+        )
+        return OK if fine else FAILED
 
 
 @dataclass(frozen=True)
@@ -257,6 +290,7 @@ class BenchGroup:
 Command = (
     Annotated[Run, tyro.conf.subcommand(name="run")]
     | Annotated[Scenes, tyro.conf.subcommand(name="scenes")]
+    | Annotated[Points, tyro.conf.subcommand(name="points")]
     | Annotated[BenchGroup, tyro.conf.subcommand(name="bench")]
     | Annotated[Demo, tyro.conf.subcommand(name="demo")]
 )

@@ -1,6 +1,11 @@
-"""The progress bar all commands share."""
+"""The progress bar all commands share, and the lines that tell what takes long."""
+
+import contextlib
+import logging
+from collections.abc import Iterator
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
 
@@ -15,3 +20,24 @@ def progress_bar(console: Console) -> Progress:
         console=console,
         transient=True,
     )
+
+
+@contextlib.contextmanager
+def telling(console: Console) -> Iterator[None]:
+    """Print what stickslip logs meanwhile: what is compiled when. In a program of the user's own it is silent."""
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            console.print(escape(record.getMessage()), soft_wrap=True)
+
+    log, handler = logging.getLogger("stickslip"), Handler(logging.INFO)
+    level, propagate = log.level, log.propagate
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False  # a package may have set up the root to print as well
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+        log.propagate = propagate

@@ -20,7 +20,7 @@ from stickslip import files, render
 from stickslip.bench.result import versions
 from stickslip.errors import InputError
 from stickslip.physics.base import CountingPhysics
-from stickslip.progress import progress_bar
+from stickslip.progress import progress_bar, telling
 
 MAX_FRAMES = 500
 """Most frames a trajectory keeps, besides the first; of a longer run every k-th step."""
@@ -89,7 +89,7 @@ def run(
     console.print(COMPILING.format(device=sim.device))
     frames = _Frames() if out is not None else None
     stride = math.ceil(steps / MAX_FRAMES)
-    with progress_bar(console) as progress:
+    with telling(console), progress_bar(console) as progress:
         task = progress.add_task("compiling", total=None)
         sim.compile()
         progress.update(task, description="stepping", total=steps)
@@ -103,7 +103,8 @@ def run(
                 frames.add(sim.state)
             progress.advance(task, n)
 
-    health, contacts, state = sim.health(), sim.contacts(), sim.state
+    with telling(console):
+        health, contacts, state = sim.health(), sim.contacts(), sim.state
     figures = {
         "steps_per_second": steps * nworld / seconds,
         "wall_s": seconds,

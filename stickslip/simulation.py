@@ -2,16 +2,17 @@
 
 import os
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mujoco
 import numpy as np
 import warp as wp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from stickslip import compilation, mjcf
 from stickslip.errors import BufferOverflow, DeviceError, Diverged, HealthWarning, InputError, Unsupported
-from stickslip.physics.base import Contacts, CountingPhysics, Health, Physics, Stats
+from stickslip.physics.base import Contacts, CountingPhysics, DifferentiablePhysics, Health, Physics, Stats
 from stickslip.physics.catalogue import DEFAULT
 from stickslip.state import State, check_array
 
@@ -243,6 +244,44 @@ class Simulation:
         if not isinstance(self.physics, CountingPhysics):
             raise Unsupported(f"{self.physics.name} counts nothing: it has no solver and no steps of its own")
         return self.physics.stats(self.m, self.d)
+
+    def jacobian(self, wrt: Sequence[str] = ("state", "ctrl")) -> dict[str, NDArray[np.floating]]:
+        """Derivatives of the state after a step, by name, (nworld, 2 nv + na, ...), of a physics that has them (`Scm`).
+
+        States are counted as small motions, velocities and activations; see `DifferentiablePhysics`.
+        """
+        physics = self._differentiable()
+        with wp.ScopedDevice(self.device):
+            return physics.jacobian(self.m, self.d, wrt)
+
+    def hessian(self, cost: Callable[..., Any], wrt: Sequence[str] = ("state", "ctrl")) -> NDArray[np.floating]:
+        """Second derivatives of a cost of the state after a step, (nworld, n, n), of a physics that has them."""
+        physics = self._differentiable()
+        with wp.ScopedDevice(self.device):
+            return physics.hessian(self.m, self.d, cost, wrt)
+
+    def rollout(self, ctrl: ArrayLike) -> State:
+        """States over the controls of T steps, (nworld, T, nu), of a physics that has derivatives; does not advance."""
+        physics = self._differentiable()
+        with wp.ScopedDevice(self.device):
+            return physics.rollout(self.m, self.d, ctrl)
+
+    def gradient(
+        self, ctrl: ArrayLike, cost: Callable[..., Any]
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """A cost of such a rollout, (nworld,), and its derivatives by all controls, (nworld, T, nu); does not advance.
+
+        `cost` is a function of the states of one world, (T + 1, ...), in the physics' own arrays; pass the same one
+        again and it is not compiled again.
+        """
+        physics = self._differentiable()
+        with wp.ScopedDevice(self.device):
+            return physics.gradient(self.m, self.d, ctrl, cost)
+
+    def _differentiable(self) -> DifferentiablePhysics[Any, Any]:
+        if not isinstance(self.physics, DifferentiablePhysics):
+            raise Unsupported(f"{self.physics.name} has no derivatives; take stickslip.Scm(), which has")
+        return self.physics
 
     def _warn_if_unwell(self) -> None:
         if not self._warned:

@@ -37,7 +37,7 @@ def test_help_is_quick_and_names_every_command():
     process = _start("--help")
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    for command in ("run", "scenes", "bench", "demo"):
+    for command in ("run", "scenes", "points", "bench", "demo"):
         assert command in out
 
 

@@ -84,8 +84,9 @@ class Smooth(Experiment[Settings]):
             "us": 1e6 * float(np.median(seconds)),
             "us_per_world": 1e6 * float(np.median(seconds)) / case.worlds,
             "contacts": float(contacts.mean()) / case.worlds,
-            "memory_mb": 1e-6 * memory(sim.m, sim.d) if memory is not None else float("nan"),
         }
+        if memory is not None and case.worlds > 1:
+            figures["memory_mb"] = 1e-6 * memory(sim.m, sim.d)
         trial.progress(0.5)
         if isinstance(physics, DifferentiablePhysics) and case == Case(PUSHED, 1):
             figures |= _gradient(sim, physics, settings, trial)

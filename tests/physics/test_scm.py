@@ -76,8 +76,8 @@ def test_parameters_of_each_world(sim: ss.Simulation) -> None:
     own.step(200)
     x = own.state.qpos[:, 0]
     assert x[0] > 3.0 * x[1] > 10.0 * abs(x[2])
-    with pytest.raises(Unsupported, match="scm cannot change geom_size once a model is put; it can: body_mass"):
-        own.set_model(geom_size=own.mjm.geom_size)
+    with pytest.raises(Unsupported, match="scm cannot change geom_pos once a model is put; it can: body_mass"):
+        own.set_model(geom_pos=own.mjm.geom_pos)
 
 
 SLIDER = """
@@ -151,6 +151,46 @@ def test_a_rollout_is_the_steps(slider: ss.Simulation) -> None:
         sim.physics.rollout(sim.m, sim.d, np.zeros((2, 4, 7)))
     with pytest.raises(InputError, match="wrt is"):
         sim.physics.jacobian(sim.m, sim.d, ("weather",))
+
+
+def last_x(states):
+    return 1e3 * states.qpos[-1, 0]
+
+
+def test_the_gradient_of_a_rollout_is_that_of_finite_differences(slider: ss.Simulation) -> None:
+    """By the control of each step; each world has its own, and the simulation stays where it is."""
+    sim = slider
+    before = sim.state
+    ctrl = np.linspace(5.0, 9.0, 20).reshape(2, 10, 1)
+    value, slope = sim.gradient(ctrl, last_x)
+    assert value.shape == (2,)
+    assert slope.shape == ctrl.shape
+    np.testing.assert_allclose(value, 1e3 * sim.rollout(ctrl).qpos[:, -1, 0], rtol=1e-5)
+    for step in (0, 4, 9):
+        h = np.zeros_like(ctrl)
+        h[:, step] = 3.0
+        up, down = (sim.rollout(ctrl + sign * h).qpos[:, -1, 0].astype(float) for sign in (1, -1))
+        np.testing.assert_allclose(slope[:, step, 0], 1e3 * (up - down) / 6.0, rtol=0.05, atol=2e-4)
+    assert (np.diff(slope[:, :, 0], axis=1) < 0.0).all()  # early pushes carry on for longer
+    np.testing.assert_array_equal(sim.state.qpos, before.qpos)
+
+
+@pytest.mark.parametrize("parameters", [{"average": "planes"}, {"average": "forces"}, {"contact": "comfree"}])
+def test_bodies_far_apart_stay_finite(parameters: dict[str, str]) -> None:
+    """Weights of a surface's points are differences that rounding takes away far off: kilometres, in single precision."""
+    pytest.importorskip("jax", reason="needs the extra `jax`")
+    text = """<mujoco><option timestep="0.002"/><worldbody>
+    <body><freejoint/><geom type="box" size=".1 .02 .02" mass="1"/></body>
+    <body pos="0 0 1"><joint type="slide" axis="1 0 0"/><geom type="sphere" size=".02" mass="1"/></body>
+    </worldbody></mujoco>"""
+    sim = ss.Simulation(text, ss.Scm(points=13, integrator="euler", **parameters), nworld=4, device="cpu")  # type: ignore[arg-type]
+    qpos = sim.qpos.numpy().copy()
+    qpos[:, 2] = 30.0, 1e3, 1e4, 1e6
+    qpos[:, 1] = 0.0, 300.0, 0.0, 1e6
+    sim.qpos = qpos
+    sim.step(10)
+    np.testing.assert_allclose(sim.qvel.numpy()[:, 2], -9.81 * 0.02, rtol=1e-4)
+    np.testing.assert_allclose(np.delete(sim.qvel.numpy(), 2, axis=1), 0.0, atol=1e-6)
 
 
 @pytest.mark.parametrize(

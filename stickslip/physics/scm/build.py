@@ -2,6 +2,7 @@
 
 # pyright: reportMissingImports=false
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import jax
@@ -11,12 +12,12 @@ import numpy as np
 from mujoco import mjx
 
 from stickslip.errors import InputError
-from stickslip.physics.scm import cloud as clouds
+from stickslip.physics.scm.cloud import Cloud, cloud_of
 from stickslip.physics.scm.field import Points, feel_plane, feel_planes, signed_distance
 from stickslip.physics.scm.structure import (
     dofs_of_bodies,
     group_pairs,
-    name_of,
+    make_clouds,
     shelves_of,
     touching_pairs,
     without_contact,
@@ -27,16 +28,6 @@ if TYPE_CHECKING:
     from stickslip.physics.scm.physics import Scm
 
 
-def make_clouds(mjm: mujoco.MjModel, points: int, mesh_points: int) -> dict[int, clouds.Cloud]:
-    """The checked cloud of each geom that may touch another."""
-    out = {}
-    for geom in sorted({g for pair in touching_pairs(mjm) for g in pair}):
-        mesh = mjm.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH
-        out[geom] = clouds.cloud_of(mjm, geom, mesh_points if mesh else points)
-        clouds.check(out[geom], name_of(mjm, mujoco.mjtObj.mjOBJ_GEOM, geom))
-    return out
-
-
 def pair_stiffness(mjm: mujoco.MjModel, pairs: list[tuple[int, int]], timeconst: float) -> np.ndarray:
     """Stiffness that makes the lighter body of each pair swing at 1/timeconst, N/m."""
     weight = mjm.body_invweight0[:, 0]
@@ -44,11 +35,18 @@ def pair_stiffness(mjm: mujoco.MjModel, pairs: list[tuple[int, int]], timeconst:
     return 1.0 / (np.maximum(inverse, 1e-12) * timeconst**2)
 
 
-def build(physics: "Scm", mjm: mujoco.MjModel) -> tuple[System, Params]:
-    """Functions and parameters of a model; in double precision where JAX is set to it."""
+def build(physics: "Scm", mjm: mujoco.MjModel, shapes: Mapping[int, Cloud] | None = None) -> tuple[System, Params]:
+    """Functions and parameters of a model; in double precision where JAX is set to it.
+
+    Args:
+        physics: its parameters
+        mjm: the model
+        shapes: cloud of each geom that may touch another; made of the model unless given
+    """
     kind = jnp.zeros(0).dtype
     mx = mjx.put_model(without_contact(mjm))
-    shapes = make_clouds(mjm, physics.points, physics.mesh_points)
+    if shapes is None:
+        shapes = make_clouds(mjm, physics.points, physics.mesh_points)
     members, shelf, row = shelves_of(shapes, mjm.ngeom)
     planes = [k for k, geoms in enumerate(members) if shapes[geoms[0]].open]
     groups = group_pairs(touching_pairs(mjm), shelf, row, planes[0] if planes else None)
@@ -75,6 +73,7 @@ def build(physics: "Scm", mjm: mujoco.MjModel) -> tuple[System, Params]:
     )
     system = System(
         groups=tuple(groups),
+        members=tuple(tuple(geoms) for geoms in members),
         pair_of=tuple(int(s) for s in start),
         geom_body=mjm.geom_bodyid.copy(),
         body_root=mjm.body_rootid.copy(),
@@ -127,7 +126,7 @@ def distance_of(physics: "Scm", mjm: mujoco.MjModel, geom: int, places: np.ndarr
     if not 0 <= geom < mjm.ngeom:
         raise InputError(f"geom is {geom}: the model has geoms 0 to {mjm.ngeom - 1}")
     mesh = mjm.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH
-    cloud = clouds.cloud_of(mjm, geom, physics.mesh_points if mesh else physics.points)
+    cloud = cloud_of(mjm, geom, physics.mesh_points if mesh else physics.points)
     kind = jnp.zeros(0).dtype
     given = (cloud.quads.point, cloud.quads.normal, cloud.spacing**2, np.zeros((0, 3)))
     surface = Points(*(jnp.asarray(x, dtype=kind) for x in given))

@@ -9,17 +9,20 @@ from numpy.typing import NDArray
 from stickslip.errors import InputError
 from stickslip.physics.scm import grids
 from stickslip.physics.scm.grids import Quads
-from stickslip.physics.scm.remesh import remesh
+from stickslip.physics.scm.remesh import gather, remesh
+from stickslip.physics.settings import check_count
+from stickslip.state import check_finite
 
 Array = NDArray[np.float64]
 
-_KINDS = {
+KINDS = {
     int(mujoco.mjtGeom.mjGEOM_SPHERE): "sphere",
     int(mujoco.mjtGeom.mjGEOM_CAPSULE): "capsule",
     int(mujoco.mjtGeom.mjGEOM_ELLIPSOID): "ellipsoid",
     int(mujoco.mjtGeom.mjGEOM_CYLINDER): "cylinder",
     int(mujoco.mjtGeom.mjGEOM_BOX): "box",
 }
+"""Shapes that are gridded."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,9 +56,9 @@ def cloud_of(mjm: mujoco.MjModel, geom: int, points: int) -> Cloud:
         vertices, triangles = mesh_of(mjm, geom)
         quads = remesh(vertices, triangles, points, _name(mjm, geom))
         return Cloud(quads, float(np.sqrt(quads.area.mean())))
-    if kind not in _KINDS:
+    if kind not in KINDS:
         raise InputError(f"geom {_name(mjm, geom)} has type {mujoco.mjtGeom(kind).name}: it has no surface of points")
-    name = _KINDS[kind]
+    name = KINDS[kind]
     if name == "sphere":
         size[:] = size[0]
     spacing = float(np.sqrt(grids.area_of(name, size) / points))
@@ -67,6 +70,27 @@ def cloud_of(mjm: mujoco.MjModel, geom: int, points: int) -> Cloud:
         quads = grids.capsule(size[0], size[1], spacing)
     else:
         quads = grids.ellipsoid(size, spacing)
+    return Cloud(quads, float(np.sqrt(quads.area.mean())))
+
+
+def gathered(vertices: Array, triangles: NDArray[np.int64], points: int) -> Cloud:
+    """A cloud of exactly so many points of a mesh that is closed, so that worlds can have different meshes.
+
+    Args:
+        vertices: in the frame of the geom, m        (v, 3)
+        triangles: counter-clockwise from outside    (t, 3)
+        points: how many
+    """
+    vertices, triangles = np.asarray(vertices, dtype=float), np.asarray(triangles, dtype=np.int64)
+    check_count("points", points, 6, 1_000_000)
+    if vertices.ndim != 2 or vertices.shape[1:] != (3,) or triangles.ndim != 2 or triangles.shape[1:] != (3,):
+        raise InputError(f"vertices and triangles have shapes {vertices.shape} and {triangles.shape}, expected (n, 3)")
+    if not len(triangles) or triangles.min() < 0 or triangles.max() >= len(vertices):
+        raise InputError(
+            f"there are {len(triangles)} triangles: there must be some, of vertices 0 to {len(vertices) - 1}"
+        )
+    check_finite("vertices", vertices)
+    quads = gather(vertices, triangles, points)
     return Cloud(quads, float(np.sqrt(quads.area.mean())))
 
 
@@ -106,6 +130,11 @@ class Report:
     unevenness: float
 
     @property
+    def is_open(self) -> bool:
+        """Whether faces, or where there are none normals that look outwards, do not close up."""
+        return self.edges > 0 or (self.gap > 0.02 and not self.flipped)
+
+    @property
     def problems(self) -> list[str]:
         """What makes the cloud unfit, one sentence each."""
         found = []
@@ -115,7 +144,7 @@ class Report:
             return ["it has points or normals that are not finite"]
         if self.edges:
             found.append(f"the surface is open: {self.edges} edges lack a face on one side")
-        elif self.gap > 0.02:
+        elif self.is_open:
             found.append(f"the surface is open: normals times areas sum up to {self.gap:.3g} of the area, not to 0")
         if self.flipped == self.points:
             found.append("all normals look inwards: reverse the order of the corners of faces")
@@ -138,33 +167,69 @@ def examine(cloud: Cloud) -> Report:
     centred = q.point - q.point.mean(axis=0)
     volume = float((np.sum(centred * q.normal, axis=1) * q.area).sum() / 3.0)
     gap = float(np.linalg.norm(q.normal.T @ q.area) / area)
-    flipped = _flipped(q)
     uneven = float(q.area.max() / max(q.area.min(), 1e-30))
-    return Report(n, cloud.spacing, area, volume, gap, _loose_edges(q), flipped, uneven)
+    return Report(n, cloud.spacing, area, volume, gap, len(loose_edges(q.faces)), int(flipped(q).sum()), uneven)
 
 
-def _loose_edges(q: Quads) -> int:
-    """Edges that are not run along once in each direction."""
-    if not len(q.vertices):
-        return 0
-    edges = np.concatenate([q.faces[:, [k, (k + 1) % 4]] for k in range(4)])
+def loose_edges(faces: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Edges that lack a face on one side, or have two there, as pairs of vertices, (k, 2), however faces turn."""
+    return _loose(_turned_alike(faces))
+
+
+def _loose(faces: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Edges of faces, (n, 4), that are not run along once in each direction."""
+    edges = np.concatenate([faces[:, [k, (k + 1) % 4]] for k in range(4)])
     edges = edges[edges[:, 0] != edges[:, 1]]  # of triangles
-    keys = edges[:, 0] * len(q.vertices) + edges[:, 1]
-    back = edges[:, 1] * len(q.vertices) + edges[:, 0]
-    there, count = np.unique(keys, return_counts=True)
-    return int(np.sum(~np.isin(back, there)) + np.sum(count[count > 1] - 1))
+    size = int(faces.max(initial=0)) + 1
+    keys, back = (edges[:, k] * size + edges[:, 1 - k] for k in range(2))
+    _, first = np.unique(keys, return_index=True)
+    again = np.ones(len(edges), dtype=bool)
+    again[first] = False
+    return np.concatenate([edges[~np.isin(back, keys)], edges[again]])
 
 
-def _flipped(q: Quads) -> int:
-    """Points whose normal looks to where the surface winds around: once inside, not at all outside.
+def _turned_alike(faces: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The faces, with those turned around that do not turn as most of the piece of surface that they belong to."""
+    if not len(_loose(faces)):
+        return faces
+    beside: dict[tuple[int, int], list[tuple[int, bool]]] = {}
+    for face, corners in enumerate(faces.tolist()):
+        for a, b in zip(corners, [*corners[1:], corners[0]], strict=True):
+            if a != b:
+                beside.setdefault((min(a, b), max(a, b)), []).append((face, a < b))
+    near: list[list[tuple[int, bool]]] = [[] for _ in faces]
+    for pair in beside.values():
+        if len(pair) == 2:
+            (one, up), (two, down) = pair
+            near[one].append((two, up == down))
+            near[two].append((one, up == down))
+    turn = np.zeros(len(faces), dtype=np.int64)  # 1 or -1 once a face is reached
+    for start in range(len(faces)):
+        if turn[start]:
+            continue
+        turn[start], piece = 1, [start]
+        for face in piece:  # grows meanwhile
+            for other, same_way in near[face]:
+                if not turn[other]:
+                    turn[other] = -turn[face] if same_way else turn[face]
+                    piece.append(other)
+        if turn[piece].sum() < 0:
+            turn[piece] *= -1
+    return np.where(turn[:, None] < 0, faces[:, ::-1], faces)
 
-    Of faces the winding number is exact, however sharp their edges are. Points without faces are taken as sources, and
-    looked at from further off.
+
+def flipped(q: Quads) -> NDArray[np.bool_]:
+    """Points whose normal looks to where the surface winds around: once inside, not at all outside; (n,).
+
+    Of faces the winding number is exact, however sharp their edges are, once they turn alike. Points without faces are
+    taken as sources, and looked at from further off.
     """
+    q = dataclasses.replace(q, faces=_turned_alike(q.faces))
+    middle = q.vertices[q.faces].mean(axis=1) if len(q.faces) else q.point  # a point may bulge out of its face
     far = (0.2 if len(q.faces) else 1.0) * np.sqrt(q.area)[:, None] * q.normal
     winding = _of_faces if len(q.faces) else _of_sources
-    out, inside = (np.abs(winding(q, q.point + side * far)) for side in (1.0, -1.0))
-    return int(np.sum(out > inside + 0.25))
+    out, inside = (np.abs(winding(q, middle + side * far)) for side in (1.0, -1.0))
+    return out > inside + 0.25
 
 
 def _of_sources(q: Quads, at: Array) -> Array:

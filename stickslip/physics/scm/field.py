@@ -42,10 +42,10 @@ def isotropic(away: Array, scale: Array) -> Array:
 def brought_near(query: Array, surface: Points, eps: Array | float) -> Array:
     """Points (..., 3) as they are, but for those far from a surface: these come as near as its weights can be told.
 
-    Weights are exponentials of differences of squared distances over eps. Beyond a hundred times the size of a body those
-    are less than the rounding of what they are differences of, and a compiler that computes one of them twice may get two
-    answers: infinite weights, or none. Directions are kept, and so is which points are nearest. At a body's surface
-    points move by less than 1e-7 of their distance.
+    Weights are exponentials of differences of squared distances over eps. Far off, those are less than the rounding of
+    what they are differences of, and a compiler that computes one of them twice may get two answers: infinite weights,
+    or none. Directions are kept, and so is which points are nearest. At the surface of a body points move by less than
+    1e-7 of their distance from its origin.
     """
     size = jnp.sqrt(jnp.max(jnp.sum(surface.place**2, axis=-1)))
     far = jax.lax.stop_gradient(50.0 * size + 300.0 * jnp.sqrt(eps))

@@ -40,9 +40,9 @@ def _patch(corners: Array) -> tuple[Array, NDArray[np.int64]]:
 
 
 def areas(vertices: Array, faces: NDArray[np.int64]) -> Array:
-    """Area of each face, as two triangles."""
-    a, b, c, d = (vertices[faces[:, k]] for k in range(4))
-    halves = np.linalg.norm(np.cross(b - a, c - a), axis=1) + np.linalg.norm(np.cross(c - a, d - a), axis=1)
+    """Area of each face, as two triangles; vertices (..., v, 3)."""
+    a, b, c, d = (vertices[..., faces[:, k], :] for k in range(4))
+    halves = np.linalg.norm(np.cross(b - a, c - a), axis=-1) + np.linalg.norm(np.cross(c - a, d - a), axis=-1)
     return 0.5 * halves
 
 

@@ -14,7 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickslip.errors import InputError, MissingExtra, Unsupported
 from stickslip.physics.base import Contacts, DifferentiablePhysics, Stage
+from stickslip.physics.scm.cloud import Cloud
+from stickslip.physics.scm.geometry import Surface, of_clouds, of_sizes
 from stickslip.physics.scm.structure import unsupported_features, without_contact
+from stickslip.physics.scm.survey import Survey, survey
 from stickslip.physics.settings import check_choice, check_count, check_number
 from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
 from stickslip.state import check_array
@@ -24,14 +27,25 @@ if TYPE_CHECKING:
 
 FIELDS = ("body_mass", "body_inertia", "body_ipos", "body_iquat", "geom_friction", "dof_damping", "dof_armature")
 OPTIONS = ("timestep", "gravity")
-"""Of the model, what may differ between worlds."""
+SIZES = ("geom_size",)
+"""Of the model, what may differ between worlds; sizes through points."""
 
 
 @dataclasses.dataclass
 class Model(mjw.Model):
-    """MuJoCo Warp's model, and the functions of JAX that step it."""
+    """MuJoCo Warp's model, and the functions of JAX that step it.
+
+    Attributes:
+        worlds: functions, and parameters that all worlds share
+        surfaces: of geoms that have others than the model's own, by geom
+        given: geoms whose clouds were given
+        points: arrays of JAX of these surfaces, by name; see `Worlds.points_of`
+    """
 
     worlds: "Worlds"
+    surfaces: dict[int, Surface]
+    given: frozenset[int]
+    points: dict[str, Any]
 
 
 @final
@@ -103,8 +117,17 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
             worlds = self.worlds(mjm)
         own = Model.__new__(Model)
         own.__dict__.update(m.__dict__)
-        own.worlds = worlds
+        own.worlds, own.surfaces, own.given, own.points = worlds, {}, frozenset(), {}
         return own
+
+    def survey(self, mjm: mujoco.MjModel, geoms: Sequence[str | int] | None = None) -> Survey:
+        """The clouds that this makes of a model and what is found of them, good or bad; needs no JAX.
+
+        Args:
+            mjm: the model
+            geoms: by name or number; those that may touch another unless given
+        """
+        return survey(mjm, self.points, self.mesh_points, geoms)
 
     def worlds(self, mjm: mujoco.MjModel) -> "Worlds":
         """The model as functions of JAX, over any number of worlds; made once for equal models."""
@@ -135,11 +158,37 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
         return self.run(m, d, 1)
 
     def set_model(self, m: Model, d: Data, fields: Mapping[str, Any]) -> Model:
-        unread = sorted(set(fields) - {*FIELDS, *OPTIONS})
+        unread = sorted(set(fields) - {*FIELDS, *OPTIONS, *SIZES})
         if unread:
-            known = ", ".join((*FIELDS, *OPTIONS))
+            known = ", ".join((*FIELDS, *OPTIONS, *SIZES))
             raise Unsupported(f"{self.name} cannot change {', '.join(unread)} once a model is put; it can: {known}")
-        return super().set_model(m, d, fields)
+        surfaces, points = m.surfaces, m.points
+        if "geom_size" in fields:
+            w, now = m.worlds, m.geom_size.numpy()
+            new = of_sizes(w.mjm, w.clouds, m.given, now, fields["geom_size"], d.nworld)
+            surfaces = {g: s for g, s in {**surfaces, **new}.items() if s is not None}
+            points = w.points_of(surfaces)
+        m = super().set_model(m, d, fields)
+        m.surfaces, m.points = surfaces, points
+        return m
+
+    def set_clouds(self, m: Model, d: Data, clouds: Mapping[str | int, Cloud | Sequence[Cloud]]) -> Model:
+        """Give geoms other surfaces: clouds, one a world or one for all; masses and inertias stay.
+
+        `sim.m = sim.physics.set_clouds(sim.m, sim.d, {"box": [cloud, ...]})`. The clouds of a geom must have the same
+        number of points and of vertices in all worlds (`cloud.gathered` makes such), and pass `cloud.check`. Where that
+        is the number that the geom had before, nothing is compiled anew but for the axis of worlds.
+
+        Args:
+            m, d: model and data
+            clouds: by the name or number of a geom
+        """
+        worlds = m.worlds
+        new = of_clouds(worlds.mjm, worlds.clouds, clouds, d.nworld)
+        surfaces = {**m.surfaces, **{geom: surface for geom, (surface, _) in new.items()}}
+        m.worlds = worlds.with_clouds({geom: cloud for geom, (_, cloud) in new.items()})
+        m.surfaces, m.given, m.points = surfaces, m.given | new.keys(), m.worlds.points_of(surfaces)
+        return m
 
     def contact_count(self, m: Model, d: Data) -> int:
         return int(d.nacon.numpy()[0])

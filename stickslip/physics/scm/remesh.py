@@ -1,6 +1,11 @@
 """Meshes as quads of even size."""
 
+import contextlib
+import ctypes
 import importlib.util
+import os
+import sys
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,15 +33,40 @@ def remesh(vertices: Array, triangles: NDArray[np.int64], points: int, name: str
 
 
 def _aligned(vertices: Array, triangles: NDArray[np.int64], points: int) -> Quads | None:
-    """Field-aligned quads, or None where they leave holes."""
+    """Field-aligned quads, the same in every run, or None where they leave holes."""
     import pynanoinstantmeshes as pim  # type: ignore[import-not-found]
 
-    place, faces = pim.remesh(
-        vertices.astype(np.float32), triangles.astype(np.uint32), points, align_to_boundaries=True
-    )
-    quads = _from_faces(place.astype(float), faces.astype(np.int64))
-    gap = np.linalg.norm(quads.normal.T @ quads.area) / quads.area.sum()
-    return quads if gap < 0.01 and len(quads.point) > 0.3 * points else None
+    with _silent():
+        place, faces = pim.remesh(
+            vertices.astype(np.float32),
+            triangles.astype(np.uint32),
+            points,
+            align_to_boundaries=True,
+            deterministic=True,
+        )
+    faces = faces.astype(np.int64)
+    quads = _from_faces(place.astype(float), faces)
+    once = np.concatenate([faces[:, [k, (k + 1) % 4]] for k in range(4)])
+    there, count = np.unique(once[once[:, 0] != once[:, 1]], axis=0, return_counts=True)
+    both = np.unique(np.concatenate([there, there[:, ::-1]]), axis=0)
+    closed = len(both) == len(there) and (count == 1).all() and len(quads.point) == len(faces)
+    return quads if closed and len(quads.point) > 0.3 * points else None
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Keep what native code prints off the standard output."""
+    sys.stdout.flush()
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        yield
+    finally:
+        with contextlib.suppress(TypeError):  # of what is buffered; there is no such library on Windows
+            ctypes.CDLL(None).fflush(None)
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _from_faces(vertices: Array, faces: NDArray[np.int64]) -> Quads:
@@ -52,7 +82,7 @@ def _from_faces(vertices: Array, faces: NDArray[np.int64]) -> Quads:
 
 def by_faces(vertices: Array, triangles: NDArray[np.int64], points: int) -> Quads:
     """About so many faces: large triangles divided, small ones merged."""
-    vertices, triangles = _welded(vertices, triangles)
+    vertices, triangles = welded(vertices, triangles)
     faces = np.column_stack([triangles, triangles[:, 2]])
     total = areas(vertices, faces).sum()
     target = total / points
@@ -64,7 +94,18 @@ def by_faces(vertices: Array, triangles: NDArray[np.int64], points: int) -> Quad
     return _merged(quads, points) if len(quads.point) > 1.5 * points else quads
 
 
-def _welded(vertices: Array, triangles: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
+def gather(vertices: Array, triangles: NDArray[np.int64], points: int) -> Quads:
+    """Exactly so many points, each for the faces around it; without faces of their own."""
+    vertices, triangles = welded(vertices, triangles)
+    faces = np.column_stack([triangles, triangles[:, 2]])
+    target = areas(vertices, faces).sum() / points
+    while len(faces) < 4 * points or (areas(vertices, faces).max() > 2.0 * target and len(faces) < 64 * points):
+        vertices, faces = _divided(vertices, faces)
+    return _merged(_from_faces(vertices, faces), points)
+
+
+def welded(vertices: Array, triangles: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
+    """The same with vertices that coincide as one."""
     scale = float(np.abs(vertices).max()) or 1.0
     _, first, same = np.unique(np.round(vertices / scale, 7), axis=0, return_index=True, return_inverse=True)
     return vertices[first], same.reshape(-1)[triangles]
@@ -94,14 +135,16 @@ def _merged(quads: Quads, points: int) -> Quads:
     spacing = np.sqrt(quads.area.sum() / points)
     # a right angle counts as far as two spacings: patches do not go around edges
     feature = np.concatenate([quads.point / spacing, np.sqrt(2.0) * quads.normal], axis=1)
-    centre = feature[_spread(feature, points)]
+    owner = _nearest(feature, feature[_spread(feature, points)])
     for _ in range(10):
-        owner = _nearest(feature, centre)
         weight = np.maximum(np.bincount(owner, quads.area, points), 1e-30)
         weighted = feature * quads.area[:, None]
         centre = np.stack([np.bincount(owner, weighted[:, i], points) for i in range(6)], axis=1) / weight[:, None]
-    owner = _nearest(feature, centre)
-    used, owner = np.unique(owner, return_inverse=True)
+        moved = _nearest(feature, centre)
+        if len(np.unique(moved)) < points:  # one of them has lost all its faces
+            break
+        owner = moved
+    _, owner = np.unique(owner, return_inverse=True)
     area = np.bincount(owner, quads.area)
     normal = np.stack([np.bincount(owner, quads.area * quads.normal[:, i]) for i in range(3)], axis=1)
     point = np.stack([np.bincount(owner, quads.area * quads.point[:, i]) for i in range(3)], axis=1) / area[:, None]

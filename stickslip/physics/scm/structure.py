@@ -2,12 +2,13 @@
 
 import copy
 import dataclasses
+from collections.abc import Iterable, Mapping
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip.physics.scm.cloud import Cloud
+from stickslip.physics.scm.cloud import Cloud, check, cloud_of
 
 FREE, BALL, SLIDE, HINGE = (int(t) for t in (
     mujoco.mjtJoint.mjJNT_FREE, mujoco.mjtJoint.mjJNT_BALL, mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_HINGE
@@ -67,6 +68,35 @@ def touching_pairs(mjm: mujoco.MjModel) -> list[tuple[int, int]]:
             continue
         out.append((b, a) if mjm.geom_type[a] == plane else (a, b))
     return out
+
+
+def same_shape(mjm: mujoco.MjModel, geoms: Iterable[int]) -> list[list[int]]:
+    """Geoms that have the same cloud, together."""
+    found: dict[tuple[int, int, bytes], list[int]] = {}
+    for g in geoms:
+        key = (int(mjm.geom_type[g]), int(mjm.geom_dataid[g]), mjm.geom_size[g].tobytes())
+        found.setdefault(key, []).append(g)
+    return list(found.values())
+
+
+def points_for(mjm: mujoco.MjModel, geom: int, points: int, mesh_points: int) -> int:
+    """How many points a geom is to have, about."""
+    return mesh_points if mjm.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH else points
+
+
+def touching_geoms(mjm: mujoco.MjModel) -> list[int]:
+    """Geoms that may touch another."""
+    return sorted({g for pair in touching_pairs(mjm) for g in pair})
+
+
+def make_clouds(mjm: mujoco.MjModel, points: int, mesh_points: int) -> dict[int, Cloud]:
+    """The checked cloud of each geom that may touch another."""
+    out: dict[int, Cloud] = {}
+    for geoms in same_shape(mjm, touching_geoms(mjm)):
+        cloud = cloud_of(mjm, geoms[0], points_for(mjm, geoms[0], points, mesh_points))
+        check(cloud, name_of(mjm, mujoco.mjtObj.mjOBJ_GEOM, geoms[0]))
+        out |= dict.fromkeys(geoms, cloud)
+    return dict(sorted(out.items()))
 
 
 def _moves(mjm: mujoco.MjModel, body: int) -> bool:
@@ -129,15 +159,14 @@ def unsupported_features(mjm: mujoco.MjModel) -> list[str]:
         ):
             found.append(f"the user actuator {name_of(mjm, mujoco.mjtObj.mjOBJ_ACTUATOR, i)}")
     shapes = {mujoco.mjtGeom.mjGEOM_HFIELD: "height field", mujoco.mjtGeom.mjGEOM_SDF: "signed distance plugin"}
-    touching = {g for pair in touching_pairs(mjm) for g in pair}
-    for g in sorted(touching):
+    for g in touching_geoms(mjm):
         kind = mujoco.mjtGeom(int(mjm.geom_type[g]))
         if kind in shapes:
             found.append(f"the {shapes[kind]} of geom {name_of(mjm, mujoco.mjtObj.mjOBJ_GEOM, g)}")
     return found
 
 
-def shelves_of(clouds: dict[int, Cloud], ngeom: int) -> tuple[list[list[int]], NDArray[np.int64], NDArray[np.int64]]:
+def shelves_of(clouds: Mapping[int, Cloud], ngeom: int) -> tuple[list[list[int]], NDArray[np.int64], NDArray[np.int64]]:
     """Geoms whose clouds have the same number of points, and on which shelf and in which row each is, or -1."""
     shelf, row = np.full(ngeom, -1), np.full(ngeom, -1)
     shelves: dict[tuple[int, int, bool], list[int]] = {}

@@ -110,6 +110,7 @@ class System:
 
     Attributes:
         groups: pairs of geoms, by the sizes of their clouds
+        members: geoms of each array of clouds, in the order of its rows
         pair_of: place of each group's first pair in `Params.stiffness`
         geom_body, geom_root: body of each geom, and root of its tree
         moved: 1 where a dof moves a body                            (nv, nbody)
@@ -123,6 +124,7 @@ class System:
     """
 
     groups: tuple[Group, ...]
+    members: tuple[tuple[int, ...], ...]
     pair_of: tuple[int, ...]
     geom_body: np.ndarray
     body_root: np.ndarray

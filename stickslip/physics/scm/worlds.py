@@ -3,7 +3,8 @@
 # pyright: reportMissingImports=false
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -17,6 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from stickslip.errors import DeviceError, InputError
 from stickslip.physics.base import Contacts
 from stickslip.physics.scm.build import build
+from stickslip.physics.scm.cloud import Cloud
+from stickslip.physics.scm.field import Points
+from stickslip.physics.scm.geometry import Surface, stacked
+from stickslip.physics.scm.structure import make_clouds
 from stickslip.physics.scm.system import Inputs, Params, State, System, difference, integrate
 from stickslip.physics.warp import Data
 from stickslip.state import State as HostState
@@ -26,69 +31,125 @@ if TYPE_CHECKING:
     from stickslip.physics.scm.physics import Model, Scm
 
 Array = jax.Array
+_LOG = logging.getLogger("stickslip")
 
 PARAMETERS = ("friction", "body_mass", "stiffness", "points")
 """What a step may be differentiated by, besides "state", "ctrl" and "qfrc_applied"."""
 
 
+class Compiled:
+    """A function that JAX compiles when it is first called, and that knows what memory it takes."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._ready: Any = None
+
+    def _compile(self, *args: Any) -> Any:
+        if self._ready is None:
+            self._ready = jax.jit(self._function).lower(*args).compile()
+        return self._ready
+
+    def __call__(self, *args: Any) -> Any:
+        return self._compile(*args)(*args)
+
+    def memory(self, *args: Any) -> int:
+        """Bytes of inputs, outputs and what lies between, as the compiler tells them."""
+        told = self._compile(*args).memory_analysis()
+        return told.argument_size_in_bytes + told.output_size_in_bytes + told.temp_size_in_bytes
+
+
 class Worlds:
     """Compiled functions of one system over many worlds."""
 
-    def __init__(self, physics: "Scm", mjm: mujoco.MjModel) -> None:
-        self.physics = physics
-        self.system, self.params = build(physics, mjm)
+    def __init__(self, physics: "Scm", mjm: mujoco.MjModel, clouds: dict[int, Cloud] | None = None) -> None:
+        self.physics, self.mjm = physics, mjm
+        self.clouds = make_clouds(mjm, physics.points, physics.mesh_points) if clouds is None else clouds
+        self.system, self.params = build(physics, mjm, self.clouds)
         self.first = np.concatenate([g.first for g in self.system.groups]) if self.system.groups else np.zeros(0, int)
         self.second = np.concatenate([g.second for g in self.system.groups]) if self.system.groups else np.zeros(0, int)
-        self._compiled: dict[Any, Callable[..., Any]] = {}
+        self._compiled: dict[Any, Compiled] = {}
+
+    # -- surfaces
+
+    def with_clouds(self, clouds: Mapping[int, Cloud]) -> "Worlds":
+        """These worlds if the clouds have as many points as those of their geoms; else others, to be compiled anew."""
+        sizes = [[(len(c.quads.point), len(c.quads.vertices)) for c in (clouds[g], self.clouds[g])] for g in clouds]
+        return self if all(a == b for a, b in sizes) else Worlds(self.physics, self.mjm, {**self.clouds, **clouds})
+
+    def points_of(self, surfaces: Mapping[int, Surface]) -> dict[str, Points]:
+        """Arrays of clouds that hold one of the surfaces, by name, with a leading axis of worlds, or of 1."""
+        out = {}
+        for k, geoms in enumerate(self.system.members):
+            if not any(g in surfaces for g in geoms):
+                continue
+            kind, rows = self.params.points[k].place.dtype, []
+            for g in geoms:
+                s = surfaces.get(g) or stacked([self.clouds[g]])
+                rows.append(Points(s.place, s.normal, s.spacing**2, s.corner))  # type: ignore[arg-type]
+            count = max(len(row.place) for row in rows)
+            wide = [[np.broadcast_to(x, (count, *x.shape[1:])) for x in row] for row in rows]
+            out[f"points {k}"] = Points(
+                *(jnp.asarray(np.stack(x, axis=1), dtype=kind) for x in zip(*wide, strict=True))
+            )
+        return out
 
     # -- in and out
 
     def _system(self, nworld: int) -> System:
         return dataclasses.replace(self.system, block=max(16, self.physics.block // nworld))
 
-    def _given(self, m: "Model", d: Data) -> tuple[dict[str, Array], State, Inputs]:
+    def _given(self, m: "Model", d: Data) -> tuple[dict[str, Any], State, Inputs]:
         """What Warp holds, as arrays of JAX that share its memory."""
         from stickslip.physics.scm.physics import FIELDS, OPTIONS
 
         device = _device_of(d.qpos)
         fields = {name: _put(getattr(m, name), device) for name in FIELDS}
-        fields |= {name: _put(getattr(m.opt, name), device) for name in OPTIONS}
+        fields |= {name: _put(getattr(m.opt, name), device) for name in OPTIONS} | m.points
         state = State(*(_put(getattr(d, name), device) for name in State._fields))
         return fields, state, Inputs(*(_put(getattr(d, name), device) for name in Inputs._fields))
 
-    def _params(self, base: Params, fields: dict[str, Array]) -> Params:
+    def _params(self, base: Params, fields: dict[str, Any]) -> Params:
         """Parameters of one world."""
         names = ("body_mass", "body_inertia", "body_ipos", "body_iquat", "dof_damping", "dof_armature")
         model = base.model.replace(**{name: fields[name] for name in names})
         model = model.tree_replace({"opt.timestep": fields["timestep"], "opt.gravity": fields["gravity"]})
-        return base._replace(model=model, friction=fields["geom_friction"][:, 0])
+        points = tuple(fields.get(f"points {k}", shelf) for k, shelf in enumerate(base.points))
+        return base._replace(model=model, friction=fields["geom_friction"][:, 0], points=points)
 
     def _over_worlds(
-        self, key: Any, make: Callable[[System], Callable[..., Any]], nworld: int, fields: dict[str, Array]
-    ):
-        """`make(system)(params, state, inputs, *rest)` compiled for all worlds; rest is the same for all."""
-        wide = frozenset(name for name, value in fields.items() if value.shape[0] != 1)
-        if (key, nworld, wide) not in self._compiled:
-            function = make(self._system(nworld))
+        self, key: Any, make: Callable[[System], Callable[..., Any]], d: Data, fields: dict[str, Any]
+    ) -> "Compiled":
+        """`make(system)(params, state, inputs, *rest)` compiled for all worlds; rest is the same for all.
 
-            def many(params: Params, fields: dict[str, Array], state: State, inputs: Inputs, *rest: Any) -> Any:
-                same = {name: value[0] for name, value in fields.items() if name not in wide}
+        Only fields that differ between worlds have an axis of worlds there. `key` begins with a word for what it is.
+        """
+        wide = frozenset(name for name, value in fields.items() if jax.tree.leaves(value)[0].shape[0] != 1)
+        whole = (key, d.nworld, wide, frozenset(fields), d.qpos.device.alias)
+        if whole not in self._compiled:
+            function = make(self._system(d.nworld))
 
-                def one(own: dict[str, Array], x: State, u: Inputs) -> Any:
+            def many(params: Params, fields: dict[str, Any], state: State, inputs: Inputs, *rest: Any) -> Any:
+                same = {name: jax.tree.map(lambda x: x[0], fields[name]) for name in fields if name not in wide}
+
+                def one(own: dict[str, Any], x: State, u: Inputs) -> Any:
                     return function(self._params(params, {**same, **own}), x, u, *rest)
 
                 return jax.vmap(one)({name: fields[name] for name in wide}, state, inputs)
 
-            self._compiled[key, nworld, wide] = jax.jit(many)
-        return self._compiled[key, nworld, wide]
+            self._compiled[whole] = Compiled(many)
+            what = key if isinstance(key, str) else key[0]
+            _LOG.info(
+                "scm: JAX compiles the %s for %s; seconds to a minute, kept until the program ends", what, whole[-1]
+            )
+        return self._compiled[whole]
 
     # -- time
 
     def advance(self, m: "Model", d: Data, n: int) -> None:
         """Advance Warp's data by n steps; none compiles."""
         fields, state, inputs = self._given(m, d)
-        call = self._over_worlds("advance", _steps, d.nworld, fields)
-        state, count, most = jax.block_until_ready(call(self.params, fields, state, inputs, n))
+        call = self._over_worlds("step", _steps, d, fields)
+        state, count, most = jax.block_until_ready(call(self.params, fields, state, inputs, np.int32(n)))
         if n == 0:
             return
         for name in State._fields:
@@ -102,14 +163,13 @@ class Worlds:
     def memory(self, m: "Model", d: Data) -> int:
         """Bytes that a step of all worlds takes, as the compiler tells them: inputs, outputs and what lies between."""
         fields, state, inputs = self._given(m, d)
-        call = self._over_worlds("advance", _steps, d.nworld, fields)
-        told = call.lower(self.params, fields, state, inputs, 1).compile().memory_analysis()
-        return told.argument_size_in_bytes + told.output_size_in_bytes + told.temp_size_in_bytes
+        call = self._over_worlds("step", _steps, d, fields)
+        return call.memory(self.params, fields, state, inputs, np.int32(1))
 
     def rollout(self, m: "Model", d: Data, ctrl: ArrayLike) -> HostState:
         """See `DifferentiablePhysics`."""
         fields, state, inputs, length = self._planned(m, d, ctrl)
-        out = self._over_worlds(("rollout", length), _rollout, d.nworld, fields)(self.params, fields, state, inputs)
+        out = self._over_worlds(("rollout", length), _rollout, d, fields)(self.params, fields, state, inputs)
         return HostState(*(np.asarray(x) for x in out))
 
     def gradient(
@@ -124,7 +184,7 @@ class Worlds:
 
             return lambda params, x, u: jax.value_and_grad(of_controls)(u.ctrl, params, x, u)
 
-        call = self._over_worlds(("gradient", length, cost), make, d.nworld, fields)
+        call = self._over_worlds(("gradient", length, cost), make, d, fields)
         value, slope = call(self.params, fields, state, inputs)
         return np.asarray(value), np.asarray(slope)
 
@@ -147,7 +207,7 @@ class Worlds:
 
         distance, spot, force = (
             np.asarray(x, dtype=float)
-            for x in self._over_worlds("contacts", make, d.nworld, fields)(self.params, fields, state, inputs)
+            for x in self._over_worlds("contacts", make, d, fields)(self.params, fields, state, inputs)
         )
         world, pair = np.nonzero(distance <= 0.0)
         f = force[world, pair]
@@ -232,7 +292,7 @@ class Worlds:
             return derivative
 
         fields, state, inputs = self._given(m, d)
-        out = self._over_worlds(("jacobian", names), make, d.nworld, fields)(self.params, fields, state, inputs)
+        out = self._over_worlds(("jacobian", names), make, d, fields)(self.params, fields, state, inputs)
         return {name: np.asarray(value) for name, value in out.items()}
 
     def hessian(self, m: "Model", d: Data, cost: Callable[[State], Array], wrt: Sequence[str]) -> NDArray[np.floating]:
@@ -252,7 +312,7 @@ class Worlds:
             return derivative
 
         fields, state, inputs = self._given(m, d)
-        call = self._over_worlds(("hessian", names, cost), make, d.nworld, fields)
+        call = self._over_worlds(("hessian", names, cost), make, d, fields)
         return np.asarray(call(self.params, fields, state, inputs))
 
 
