@@ -266,9 +266,7 @@ class Simulation:
         with wp.ScopedDevice(self.device):
             return physics.rollout(self.m, self.d, ctrl)
 
-    def gradient(
-        self, ctrl: ArrayLike, cost: Callable[..., Any]
-    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    def gradient(self, ctrl: ArrayLike, cost: Callable[..., Any]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """A cost of such a rollout, (nworld,), and its derivatives by all controls, (nworld, T, nu); does not advance.
 
         `cost` is a function of the states of one world, (T + 1, ...), in the physics' own arrays; pass the same one

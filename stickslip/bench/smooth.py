@@ -36,7 +36,7 @@ HIGH = 1000.0
 class Settings:
     timestep: float = setting(0.002, "length of a step [s]", low=1e-5, high=0.02)
     worlds: tuple[int, ...] = setting((1024,), "numbers of worlds, besides one", low=2, high=1 << 20)
-    settle: int = setting(20, "steps before the timing", low=1, high=100_000)
+    settle: int = setting(100, "steps before the timing", low=1, high=100_000)
     repeats: int = setting(7, "batches of steps, of which the median counts", low=1, high=1000)
     steps: int = setting(100, "steps of a batch", low=1, high=100_000)
     longest: float = setting(1.0, "time after which a batch has fewer steps [s]", low=1e-3, high=100.0)
@@ -144,7 +144,7 @@ class Smooth(Experiment[Settings]):
         alone = [AIR, FLOOR, PUSHED]
         ticks = [f"{case} ({_contacts(result, case)})" for case in alone]
         series.bars(top[0], result, alone, "us", ticks)
-        style.label(top[0], "one world (contacts of mjx; pairs that overlap of scm)", "", "time of a step [us]")
+        style.label(top[0], "one world (contacts of mjx, pairs in contact of scm)", "", "time of a step [us]")
         series.bars(bottom[0], result, many, "us_per_world", many)
         style.label(bottom[0], "many worlds: time for each", "", "time of a step and world [us]")
         series.bars(bottom[1], result, many, "memory_mb", many)

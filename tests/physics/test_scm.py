@@ -168,16 +168,16 @@ def test_the_gradient_of_a_rollout_is_that_of_finite_differences(slider: ss.Simu
     np.testing.assert_allclose(value, 1e3 * sim.rollout(ctrl).qpos[:, -1, 0], rtol=1e-5)
     for step in (0, 4, 9):
         h = np.zeros_like(ctrl)
-        h[:, step] = 3.0
+        h[:, step] = 1.0
         up, down = (sim.rollout(ctrl + sign * h).qpos[:, -1, 0].astype(float) for sign in (1, -1))
-        np.testing.assert_allclose(slope[:, step, 0], 1e3 * (up - down) / 6.0, rtol=0.05, atol=2e-4)
-    assert (np.diff(slope[:, :, 0], axis=1) < 0.0).all()  # early pushes carry on for longer
+        np.testing.assert_allclose(slope[:, step, 0], 1e3 * (up - down) / 2.0, rtol=5e-3)
+    assert (np.diff(slope[1, :, 0]) < 0.0).all()  # what slides carries early pushes on for longer
     np.testing.assert_array_equal(sim.state.qpos, before.qpos)
 
 
 @pytest.mark.parametrize("parameters", [{"average": "planes"}, {"average": "forces"}, {"contact": "comfree"}])
 def test_bodies_far_apart_stay_finite(parameters: dict[str, str]) -> None:
-    """Weights of a surface's points are differences that rounding takes away far off: kilometres, in single precision."""
+    """By kilometres, in single precision, where weights of points are differences that rounding takes away."""
     pytest.importorskip("jax", reason="needs the extra `jax`")
     text = """<mujoco><option timestep="0.002"/><worldbody>
     <body><freejoint/><geom type="box" size=".1 .02 .02" mass="1"/></body>

@@ -1,5 +1,6 @@
 """Scm: smooth contact of point clouds, as a physics. What needs JAX is imported when a model is put."""
 
+import copy
 import dataclasses
 import functools
 import hashlib
@@ -130,8 +131,10 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
         return survey(mjm, self.points, self.mesh_points, geoms)
 
     def worlds(self, mjm: mujoco.MjModel) -> "Worlds":
-        """The model as functions of JAX, over any number of worlds; made once for equal models."""
+        """The model as functions of JAX, over any number of worlds; made once for models that differ in time step only."""
         need_jax()
+        mjm = copy.copy(mjm)
+        mjm.opt.timestep = 1.0
         size = mujoco.mj_sizeModel(mjm)
         image = np.zeros(size, dtype=np.uint8)
         mujoco.mj_saveModel(mjm, None, image)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 Array = jax.Array
 _LOG = logging.getLogger("stickslip")
 
+NEAR = 3.0
+"""Distance, in units of `reach`, below which a pair counts as a contact: there it pushes as hard as 0.05 `reach` deep."""
 PARAMETERS = ("friction", "body_mass", "stiffness", "points")
 """What a step may be differentiated by, besides "state", "ctrl" and "qfrc_applied"."""
 
@@ -199,7 +201,7 @@ class Worlds:
     # -- contacts
 
     def contacts(self, m: "Model", d: Data) -> Contacts:
-        """Pairs that overlap; one contact each, where its force acts."""
+        """Pairs that are nearer than `NEAR`; one contact each, where its force acts."""
         fields, state, inputs = self._given(m, d)
 
         def make(system: System) -> Callable[..., Any]:
@@ -209,7 +211,7 @@ class Worlds:
             np.asarray(x, dtype=float)
             for x in self._over_worlds("contacts", make, d, fields)(self.params, fields, state, inputs)
         )
-        world, pair = np.nonzero(distance <= 0.0)
+        world, pair = np.nonzero(distance <= NEAR * self.physics.reach)
         f = force[world, pair]
         # MuJoCo's normal points from the first geom to the second, and force acts on the second
         size = np.linalg.norm(f, axis=1, keepdims=True)
@@ -317,13 +319,13 @@ class Worlds:
 
 
 def _steps(system: System) -> Callable[..., tuple[State, Array, Array]]:
-    """So many steps, and how many pairs overlapped in the last and at most."""
+    """So many steps, and how many pairs were in contact in the last and at most."""
 
     def steps(params: Params, x: State, u: Inputs, count: Array) -> tuple[State, Array, Array]:
         def body(_: Any, carry: tuple[State, Array, Array]) -> tuple[State, Array, Array]:
             x, _, most = carry
             x, distance = system.step_and_distance(params, x, u)
-            touching = jnp.sum(distance <= 0.0)
+            touching = jnp.sum(distance <= NEAR * params.reach)
             return x, touching, jnp.maximum(most, touching)
 
         zero = jnp.zeros((), dtype=int)
