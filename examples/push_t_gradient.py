@@ -154,14 +154,16 @@ def draw(qpos: np.ndarray, curves: list[tuple[str, str, str, int, np.ndarray]], 
     fig, ((left, right),) = style.figure(
         "A T pushed by gradient descent, from a guess that does not touch it", 1, 2, height=4.6
     )
-    way = np.linalg.norm(np.stack(corners_at(qpos)) - np.stack(corners_at(qpos[0]))[:, None], axis=0).mean(-1)
+    way = np.cumsum(np.hypot(*np.diff(corners_at(qpos), axis=1)).mean(-1))
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):  # of the T's way
-        scene(left, qpos[np.argmax(way >= share * way[-1])], 0.15 + 0.6 * share)
-    left.plot(*qpos[:, 7:9].T, color=style.INK, lw=1.0, label="finger")
+        scene(left, qpos[np.searchsorted(way, share * way[-1])], 0.2 + 0.6 * share)
+    left.plot(*qpos[:, 7:9].T, color=style.INK, lw=1.0)
+    left.set_title("the push, as MuJoCo replays it", fontsize=10, loc="left")
+    right.set_title("the descent", fontsize=10, loc="left")
     left.annotate("first guess: stay here", START, (0, -22), textcoords="offset points", ha="center", fontsize=8)
     for label, shade, line, first, costs in curves:
         right.plot(first + np.arange(len(costs)), 1e3 * np.sqrt(costs), line, color=style.COLOURS[shade], label=label)
-    right.set(yscale="log", ylim=(None, 1e3), xlabel="iteration", ylabel="corners of the T to their goals, rms [mm]")
+    right.set(yscale="log", ylim=(None, 600.0), xlabel="iteration", ylabel="corners of the T to their goals, rms [mm]")
     right.legend(fontsize=8, loc="upper right")
     fig.savefig(folder / "push_t_gradient.png", dpi=130)
 
@@ -176,7 +178,7 @@ def draw(qpos: np.ndarray, curves: list[tuple[str, str, str, int, np.ndarray]], 
 
 def scene(ax, qpos: np.ndarray, alpha: float) -> None:
     """T and finger from above, and the goal."""
-    ax.fill(*corners_at(qpos), fc=style.COLOURS["cone-sweep"], alpha=alpha, lw=0)
+    ax.fill(*corners_at(qpos), fc=style.COLOURS["cone-sweep"], ec="white", alpha=alpha)
     angle = np.linspace(0.0, 2.0 * np.pi)
     ax.fill(qpos[7] + RADIUS * np.cos(angle), qpos[8] + RADIUS * np.sin(angle), fc=style.INK, alpha=alpha, lw=0)
     ax.fill(*corners(*GOAL[:2], np.cos(GOAL[2]), np.sin(GOAL[2])), fc="none", ec=style.REFERENCE, ls="--")
