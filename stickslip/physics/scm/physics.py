@@ -131,7 +131,7 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
         return survey(mjm, self.points, self.mesh_points, geoms)
 
     def worlds(self, mjm: mujoco.MjModel) -> "Worlds":
-        """The model as functions of JAX, over any number of worlds; made once for models that differ in time step only."""
+        """The model as functions of JAX, over any number of worlds; made once for all time steps of a model."""
         need_jax()
         mjm = copy.copy(mjm)
         mjm.opt.timestep = 1.0

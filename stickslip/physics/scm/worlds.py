@@ -34,7 +34,7 @@ Array = jax.Array
 _LOG = logging.getLogger("stickslip")
 
 NEAR = 3.0
-"""Distance, in units of `reach`, below which a pair counts as a contact: there it pushes as hard as 0.05 `reach` deep."""
+"""Distance, in units of `reach`, from which on a pair counts as a contact: it then pushes as if 0.05 `reach` deep."""
 PARAMETERS = ("friction", "body_mass", "stiffness", "points")
 """What a step may be differentiated by, besides "state", "ctrl" and "qfrc_applied"."""
 
