@@ -38,8 +38,8 @@ class Settings:
     worlds: tuple[int, ...] = setting((1024,), "numbers of worlds, besides one", low=2, high=1 << 20)
     settle: int = setting(100, "steps before the timing", low=1, high=100_000)
     repeats: int = setting(7, "batches of steps, of which the median counts", low=1, high=1000)
-    steps: int = setting(100, "steps of a batch", low=1, high=100_000)
-    longest: float = setting(1.0, "time after which a batch has fewer steps [s]", low=1e-3, high=100.0)
+    steps: int = setting(1000, "steps of a batch, in one call", low=1, high=100_000)
+    longest: float = setting(0.5, "time after which a batch has fewer steps [s]", low=1e-3, high=100.0)
     horizon: int = setting(100, "steps of the rollout that is differentiated", low=1, high=100_000)
 
 

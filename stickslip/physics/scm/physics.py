@@ -41,12 +41,14 @@ class Model(mjw.Model):
         surfaces: of geoms that have others than the model's own, by geom
         given: geoms whose clouds were given
         points: arrays of JAX of these surfaces, by name; see `Worlds.points_of`
+        ready: numbers of worlds for which a step of it as it is has been compiled
     """
 
     worlds: "Worlds"
     surfaces: dict[int, Surface]
     given: frozenset[int]
     points: dict[str, Any]
+    ready: set[int]
 
 
 @final
@@ -118,7 +120,7 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
             worlds = self.worlds(mjm)
         own = Model.__new__(Model)
         own.__dict__.update(m.__dict__)
-        own.worlds, own.surfaces, own.given, own.points = worlds, {}, frozenset(), {}
+        own.worlds, own.surfaces, own.given, own.points, own.ready = worlds, {}, frozenset(), {}, set()
         return own
 
     def survey(self, mjm: mujoco.MjModel, geoms: Sequence[str | int] | None = None) -> Survey:
@@ -147,7 +149,9 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
         return [("step", lambda: self.advance(m, d))]
 
     def compile(self, m: Model, d: Data) -> None:
-        m.worlds.advance(m, d, 0)
+        if d.nworld not in m.ready:  # asked before every step
+            m.worlds.advance(m, d, 0)
+            m.ready.add(d.nworld)
 
     def advance(self, m: Model, d: Data) -> None:
         m.worlds.advance(m, d, 1)
@@ -172,7 +176,7 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
             surfaces = {g: s for g, s in {**surfaces, **new}.items() if s is not None}
             points = w.points_of(surfaces)
         m = super().set_model(m, d, fields)
-        m.surfaces, m.points = surfaces, points
+        m.surfaces, m.points, m.ready = surfaces, points, set()
         return m
 
     def set_clouds(self, m: Model, d: Data, clouds: Mapping[str | int, Cloud | Sequence[Cloud]]) -> Model:
@@ -191,6 +195,7 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
         surfaces = {**m.surfaces, **{geom: surface for geom, (surface, _) in new.items()}}
         m.worlds = worlds.with_clouds({geom: cloud for geom, (_, cloud) in new.items()})
         m.surfaces, m.given, m.points = surfaces, m.given | new.keys(), m.worlds.points_of(surfaces)
+        m.ready = set()
         return m
 
     def contact_count(self, m: Model, d: Data) -> int:
