@@ -2,8 +2,8 @@
 
 The T is 25 cm wide and 20 cm long, the ball hangs on two servos whose targets follow straight lines between points. In
 every path the ball makes and breaks contact twice or more, so that what sticks or slips on the way decides the end. All
-contenders get the same controls; the five paths are five worlds. The answer is that of MuJoCo in C, in double precision
-with steps of 0.1 ms. It is an answer, not the truth: its contacts are as soft as the model says.
+contenders get the same controls, a new one every 16 ms; the five paths are five worlds. The answer is that of MuJoCo in
+C, in double precision with steps of 0.1 ms. It is an answer, not the truth: its contacts are as soft as the model says.
 
 The paper takes controls that were optimised for goals, holds its model against MJX at the same step, and ends with
 differences of centimetres; the paths here are ours. How often contact is made and how far things move are alike.
@@ -21,8 +21,19 @@ from numpy.typing import NDArray
 
 from stickslip import mjcf
 from stickslip.bench import series, style
-from stickslip.bench.experiment import Experiment, Outcome, Reported, Score, Trial, problems, setting, state_of
+from stickslip.bench.experiment import (
+    Experiment,
+    Outcome,
+    Reported,
+    Score,
+    Trial,
+    problems,
+    setting,
+    state_of,
+    unless_lost,
+)
 from stickslip.bench.result import Result
+from stickslip.errors import InputError
 from stickslip.physics.base import Physics
 from stickslip.scenes import push_t
 
@@ -43,8 +54,6 @@ PATHS: Mapping[str, tuple[tuple[float, float], ...]] = {
 """Targets of the ball [m], visited at equal intervals of time."""
 FINE = 1e-4
 """Step of the answer [s]."""
-SHOWN = 60
-"""Samples of a path in the picture."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,16 +61,29 @@ class Settings:
     mu: float = setting(0.4, "coefficient of friction", low=0.0, high=5.0)
     mass: float = setting(0.5, "mass of the T [kg]", low=0.01, high=100.0)
     duration: float = setting(4.0, "simulated time [s]", low=0.01, high=100.0)
+    hold: float = setting(0.016, "time from one control to the next [s]", low=1e-3, high=1.0)
     timesteps: tuple[float, ...] = setting((0.002, 0.008, 0.016), "length of a step [s]", low=1e-4, high=0.1)
 
 
-def targets(time: NDArray[np.float64], duration: float) -> NDArray[np.float64]:
-    """Where the ball should be, (time, path, 2)."""
+def controls(duration: float, hold: float) -> NDArray[np.float64]:
+    """Where the ball should be at the end of each stretch of so many seconds, (stretch, path, 2)."""
+    count = round(duration / hold)
+    share = np.arange(1.0, count + 1) / count
     out = []
     for path in PATHS.values():
-        at = np.linspace(0.0, duration, len(path))
-        out.append(np.stack([np.interp(time, at, [point[k] for point in path]) for k in range(2)], axis=-1))
+        at = np.linspace(0.0, 1.0, len(path))
+        out.append(np.stack([np.interp(share, at, [point[k] for point in path]) for k in range(2)], axis=-1))
     return np.stack(out, axis=1)
+
+
+def steps_of(hold: float, timestep: float) -> int:
+    """How many steps a control is held; raises InputError if that is no whole number."""
+    count = round(hold / timestep)
+    if count < 1 or abs(count * timestep - hold) > 1e-9:
+        raise InputError(
+            f"timesteps has {timestep:g} s, of which hold, {hold:g} s, must be a whole number: change either"
+        )
+    return count
 
 
 def poses(qpos: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -77,21 +99,18 @@ def apart(one: NDArray[np.float64], two: NDArray[np.float64]) -> tuple[NDArray[n
 
 
 @functools.lru_cache(maxsize=4)
-def answer(scene: str, duration: float) -> NDArray[np.float64]:
-    """Poses in time by MuJoCo in C, (SHOWN + 1, path, 5)."""
+def answer(scene: str, duration: float, hold: float) -> NDArray[np.float64]:
+    """Poses after each control by MuJoCo in C, and before the first, (stretch + 1, path, 5)."""
     mjm = mjcf.load(scene, timestep=FINE)
-    steps = round(duration / FINE)
-    kept = np.unique(np.linspace(0, steps, SHOWN + 1).round().astype(int))
-    ctrl = targets(FINE * np.arange(1.0, steps + 1), duration)
-    out = np.zeros((len(kept), len(PATHS), mjm.nq))
+    ctrl = controls(duration, hold)
+    out = np.zeros((len(ctrl) + 1, len(PATHS), mjm.nq))
     for path in range(len(PATHS)):
         mjd = mujoco.MjData(mjm)
         mujoco.mj_resetDataKeyframe(mjm, mjd, 0)
         out[0, path] = mjd.qpos
-        for place, (start, stop) in enumerate(zip(kept[:-1], kept[1:], strict=True)):
-            for step in range(start, stop):
-                mjd.ctrl[:] = ctrl[step, path]
-                mujoco.mj_step(mjm, mjd)
+        for place, command in enumerate(ctrl[:, path]):
+            mjd.ctrl[:] = command
+            mujoco.mj_step(mjm, mjd, steps_of(hold, FINE))
             out[place + 1, path] = mjd.qpos
     return poses(out)
 
@@ -101,28 +120,31 @@ class PlanarPushing(Experiment[Settings]):
     summary = "a T pushed by a ball along five paths: distance and angle to where MuJoCo in C leaves it"
     source = "A Smooth Analytical Formulation of Collision Detection and Rigid Body Dynamics With Contact, Fig. 6 and 7"
     settings = Settings
-    quick = {"duration": 0.05, "timesteps": (0.005,)}
+    quick = {"duration": 0.064, "timesteps": (0.008,)}
     only = (
         "mujoco", "comfree", "cone-sweep", "icf", "mjx", "mjx:integrator=rk4", "scm", "scm:contact=comfree",
         "scm:integrator=euler", "scm:integrator=rk4", "scm:points=13", "scm:points=600",
     )  # fmt: skip
 
     def cases(self, settings: Settings) -> Mapping[str, float]:
+        for timestep in settings.timesteps:
+            steps_of(settings.hold, timestep)
         return {series.tick(timestep): timestep for timestep in settings.timesteps}
 
     def measure(self, case: float, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:
         scene = f"push-t:mu={settings.mu!r},mass={settings.mass!r}"
         sim = trial.simulation(scene, physics, nworld=len(PATHS), timestep=case)
-        steps = round(settings.duration / case)
-        ctrl = targets(case * np.arange(1.0, steps + 1), settings.duration)
-
-        def command(step: int) -> None:
-            sim.ctrl = ctrl[step]
-
-        track = trial.record(sim, steps, state_of, samples=SHOWN, before=command)
-        found, right = poses(track["qpos"]), answer(scene, settings.duration)[-1]
+        ctrl, held = controls(settings.duration, settings.hold), steps_of(settings.hold, case)
+        track = [state_of(sim)["qpos"]]
+        for place, command in enumerate(ctrl):
+            sim.ctrl = command
+            sim.step(held)
+            track.append(state_of(sim)["qpos"])
+            trial.progress((place + 1) / len(ctrl))
+        qpos = np.stack(track)
+        found, right = poses(qpos), answer(scene, settings.duration, settings.hold)[-1]
         distance, angle = apart(found[-1], right)
-        upright = 1.0 - 2.0 * (track["qpos"][..., 4] ** 2 + track["qpos"][..., 5] ** 2)
+        upright = 1.0 - 2.0 * (qpos[..., 4] ** 2 + qpos[..., 5] ** 2)
         figures = {
             "distance_cm": 100.0 * distance.mean(),
             "distance_sd_cm": 100.0 * distance.std(ddof=1),
@@ -133,9 +155,9 @@ class PlanarPushing(Experiment[Settings]):
             "tilt_deg": np.degrees(np.arccos(np.clip(upright.min(), -1.0, 1.0))),
             "moved_cm": 100.0 * np.linalg.norm(right[:, :2], axis=1).mean(),
         }
-        names = ("x", "y", "heading", "ball_x", "ball_y")
-        tracks = {f"{name} {k}": found[:, k, i] for k in range(len(PATHS)) for i, name in enumerate(names)}
-        return Outcome(figures, {"time": track["time"], **tracks}, problems(sim))
+        names = ("x", "y", "heading")
+        ends = {name: found[-1, :, i] for i, name in enumerate(names)}
+        return Outcome(unless_lost(figures, qpos), ends, problems(sim))
 
     def scores(self, settings: Settings) -> Sequence[Score]:
         rows = []
@@ -175,12 +197,13 @@ class PlanarPushing(Experiment[Settings]):
         title = f"planar-pushing: a T after {settings.duration:g} s of pushing, {usual}"
         fig, axes = style.figure(title, 2, 1, width=16.0, height=4.6)
         top, bottom = style.split(axes[0, 0], len(PATHS)), style.split(axes[1, 0], 2)
-        right = answer(f"push-t:mu={settings.mu!r},mass={settings.mass!r}", settings.duration)
+        right = answer(f"push-t:mu={settings.mu!r},mass={settings.mass!r}", settings.duration, settings.hold)
         for k, (ax, name) in enumerate(zip(top, PATHS, strict=True)):
             ax.plot(right[:, k, 3], right[:, k, 4], color=style.REFERENCE, lw=0.8, ls=":", label="ball, MuJoCo in C")
             for contender in result.ran(usual):
-                end = [_last(result, contender, usual, f"{part} {k}") for part in ("x", "y", "heading")]
-                if np.isfinite(end).all():
+                end = [result.series(contender, usual, part)[k : k + 1] for part in ("x", "y", "heading")]
+                if np.size(end) == 3 and np.isfinite(end).all():
+                    end = [float(value[0]) for value in end]
                     style.line(ax, result, contender, *outline(*end))
             style.reference(ax, *outline(*right[-1, k, :3]), "MuJoCo in C, 0.1 ms")
             ax.set_aspect("equal")
@@ -208,8 +231,3 @@ def outline(x: float, y: float, heading: float) -> tuple[NDArray[np.float64], ND
     )  # fmt: skip
     c, s = math.cos(heading), math.sin(heading)
     return x + c * corners[:, 0] - s * corners[:, 1], y + s * corners[:, 0] + c * corners[:, 1]
-
-
-def _last(result: Result, contender: str, case: str, name: str) -> float:
-    values = result.series(contender, case, name)
-    return float(values[-1]) if values.size else float("nan")

@@ -33,7 +33,7 @@ COLOURS = {
     "pbd-r-paper": "#2f8f9d",
     "qp": "#7a7a7a",
     "drake": "#c0392b",
-    "mjx": "#3f4a57",
+    "mjx": "#8593a3",
 }
 """Of each contender; variants of one take other shades of its colour."""
 _SPARE = ("#3aa6a6", "#a65c3a", "#6f7f3a", "#93395f")

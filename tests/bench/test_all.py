@@ -103,6 +103,7 @@ def test_stored_results_are_whole_and_measured():
         "particles",
         "penetration",
         "scaling",
+        "smooth",
         "throughput",
         "speed",
         "work-precision",

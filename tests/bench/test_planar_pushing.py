@@ -8,7 +8,8 @@ import pytest
 
 from stickslip import mjcf
 from stickslip.bench import planar_pushing
-from stickslip.bench.planar_pushing import PATHS, PlanarPushing, apart, outline, poses, targets
+from stickslip.bench.planar_pushing import PATHS, PlanarPushing, Settings, apart, controls, outline, poses
+from stickslip.errors import InputError
 from tests.bench import scripted
 
 
@@ -19,9 +20,8 @@ def test_each_path_makes_and_breaks_contact_twice(path):
     mjd = mujoco.MjData(mjm)
     mujoco.mj_resetDataKeyframe(mjm, mjd, 0)
     ball = mjm.geom("finger").id
-    ctrl = targets(0.002 * np.arange(1, 2001), 4.0)[:, path]
     last, spells = -1.0, 0
-    for command in ctrl:
+    for command in np.repeat(controls(4.0, 0.016)[:, path], 8, axis=0):
         mjd.ctrl[:] = command
         mujoco.mj_step(mjm, mjd)
         if (mjd.contact.geom == ball).any():
@@ -32,16 +32,22 @@ def test_each_path_makes_and_breaks_contact_twice(path):
     assert moved > 0.015 or turned > 0.1
 
 
-def test_targets_pass_the_points_of_their_path():
-    at = targets(np.array([0.0, 1.0, 6.0]), 6.0)
+def test_controls_pass_the_points_of_their_path():
+    at = controls(6.0, 0.5)
+    assert at.shape == (12, 5, 2)
     for k, path in enumerate(PATHS.values()):
-        assert at[0, k] == pytest.approx(path[0])
-        assert at[2, k] == pytest.approx(path[-1])
+        assert at[-1, k] == pytest.approx(path[-1])
     assert at[1, 0] == pytest.approx((0.0, -0.1))  # the second of seven
+    assert at[0, 0] == pytest.approx((0.0, -0.15))  # half the way there
+
+
+def test_a_control_is_held_for_whole_steps():
+    with pytest.raises(InputError, match="timesteps has 0.005 s, of which hold, 0.016 s, must be a whole number"):
+        PlanarPushing().cases(Settings(timesteps=(0.005,)))
 
 
 def test_a_known_offset_and_turn_are_told(tmp_path):
-    right = planar_pushing.answer("push-t:mu=0.4,mass=0.5", 0.05)[-1]
+    right = planar_pushing.answer("push-t:mu=0.4,mass=0.5", 0.064, 0.016)[-1]
     ends = [np.array(path[-1]) for path in PATHS.values()]
 
     def script(mjm, mjd):
@@ -51,9 +57,9 @@ def test_a_known_offset_and_turn_are_told(tmp_path):
         mjd.qpos[:7] = x + 0.03, y - 0.04, 0.025, math.cos(half), 0.0, 0.0, math.sin(half)
         mjd.qpos[7:] = mjd.ctrl
 
-    settings = {"duration": 0.05, "timesteps": (0.005,)}
+    settings = {"duration": 0.064, "timesteps": (0.008,)}
     result = scripted.run(PlanarPushing(), {"fake": scripted.Scripted(script)}, tmp_path, settings=settings)
-    figures = result.outcomes["fake"]["dt 5 ms"]["figures"]
+    figures = result.outcomes["fake"]["dt 8 ms"]["figures"]
     assert figures["distance_cm"] == pytest.approx(5.0, abs=1e-3)
     assert figures["distance_sd_cm"] == pytest.approx(0.0, abs=1e-3)
     assert figures["angle_deg"] == pytest.approx(math.degrees(0.3), abs=1e-3)

@@ -221,6 +221,17 @@ def test_what_it_cannot_do_is_named() -> None:
         ss.Simulation(xml, ss.Scm(), device="cpu")
 
 
+def test_what_is_too_large_is_told() -> None:
+    """By the numbers, before anything is compiled; what is just not dense for MuJoCo Warp is taken."""
+    body = '<body pos="{} 0 1"><freejoint/><geom size=".1" contype="{}" conaffinity="1"/></body>'
+    pytest.importorskip("jax", reason="needs the extra `jax`")
+    with pytest.raises(Unsupported, match=r"300 degrees of freedom \(750,.*2000 pairs of geoms .*\(8000,"):
+        ss.Simulation("drop-test", ss.Scm(), device="cpu")
+    many = "".join(body.format(x, 0) for x in range(12))  # 72 degrees of freedom; they touch the floor alone
+    floor = '<geom type="plane" size="1 1 1" contype="1" conaffinity="0"/>'
+    ss.Scm(points=6).check(mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{floor}{many}</worldbody></mujoco>"))
+
+
 def test_an_open_mesh_is_refused_by_name() -> None:
     pytest.importorskip("jax", reason="needs the extra `jax`")
     from stickslip.physics.scm import cloud as clouds

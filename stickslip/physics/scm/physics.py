@@ -30,6 +30,7 @@ FIELDS = ("body_mass", "body_inertia", "body_ipos", "body_iquat", "geom_friction
 OPTIONS = ("timestep", "gravity")
 SIZES = ("geom_size",)
 """Of the model, what may differ between worlds; sizes through points."""
+AUTO = mujoco.mjtJacobian.mjJAC_AUTO
 
 
 @dataclasses.dataclass
@@ -116,7 +117,7 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
 
     def put_model(self, mjm: mujoco.MjModel) -> Model:
         with naming_unsupported(self.name, unsupported_features(mjm)):
-            m = mjw.put_model(without_contact(mjm))
+            m = mjw.put_model(without_contact(mjm, AUTO))
             worlds = self.worlds(mjm)
         own = Model.__new__(Model)
         own.__dict__.update(m.__dict__)
@@ -143,7 +144,7 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
         return _worlds(self, hashlib.sha256(image.tobytes()).hexdigest(), _Held(mjm))
 
     def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
-        return mjw.make_data(without_contact(mjm), nworld=nworld, nconmax=1, njmax=1)
+        return mjw.make_data(without_contact(mjm, AUTO), nworld=nworld, nconmax=1, njmax=1)
 
     def stages(self, m: Model, d: Data) -> list[Stage]:
         return [("step", lambda: self.advance(m, d))]

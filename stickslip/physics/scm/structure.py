@@ -130,6 +130,10 @@ def dofs_of_bodies(mjm: mujoco.MjModel) -> NDArray[np.float64]:
     return out
 
 
+MOST_DOFS, MOST_PAIRS = 300, 2000
+"""What a model may have: beyond that, compiling and stepping take minutes."""
+
+
 def unsupported_features(mjm: mujoco.MjModel) -> list[str]:
     """What the model has that this physics cannot honour."""
     found = []
@@ -163,6 +167,14 @@ def unsupported_features(mjm: mujoco.MjModel) -> list[str]:
         kind = mujoco.mjtGeom(int(mjm.geom_type[g]))
         if kind in shapes:
             found.append(f"the {shapes[kind]} of geom {name_of(mjm, mujoco.mjtObj.mjOBJ_GEOM, g)}")
+    pairs = len(touching_pairs(mjm))
+    if mjm.nv > MOST_DOFS:
+        found.append(f"more than {MOST_DOFS} degrees of freedom ({mjm.nv}, in a dense mass matrix): take fewer bodies")
+    if pairs > MOST_PAIRS:
+        found.append(
+            f"more than {MOST_PAIRS} pairs of geoms that may touch ({pairs}, each looked at in every step): "
+            "take fewer bodies, or filter with contype and conaffinity"
+        )
     return found
 
 
@@ -178,8 +190,8 @@ def shelves_of(clouds: Mapping[int, Cloud], ngeom: int) -> tuple[list[list[int]]
     return list(shelves.values()), shelf, row
 
 
-def without_contact(mjm: mujoco.MjModel) -> mujoco.MjModel:
-    """A copy that MJX takes whatever its geoms are: they do not touch there."""
+def without_contact(mjm: mujoco.MjModel, jacobian: int = mujoco.mjtJacobian.mjJAC_DENSE) -> mujoco.MjModel:
+    """A copy that MJX, or MuJoCo Warp with another Jacobian, takes whatever its geoms are: they do not touch there."""
     bare = copy.copy(mjm)
     bare.geom_contype[:] = 0
     bare.geom_conaffinity[:] = 0
@@ -187,6 +199,6 @@ def without_contact(mjm: mujoco.MjModel) -> mujoco.MjModel:
     bare.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
     bare.opt.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
     bare.opt.solver = mujoco.mjtSolver.mjSOL_NEWTON
-    bare.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+    bare.opt.jacobian = jacobian
     bare.opt.enableflags = 0
     return bare
