@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stickslip.bench import contenders, drake, qp, style
+from stickslip.bench import contenders, drake, mjx, qp, style
 from stickslip.bench.experiment import Experiment, Score
 from stickslip.bench.result import Result, load
 from stickslip.errors import InputError
@@ -111,7 +111,7 @@ def columns(results: Sequence[Result]) -> list[str]:
     present = dict.fromkeys(label for result in results for label in result.contenders)
     ordered = [name for name in contenders.names() if name in present]
     # no physics of ours, one of them once more, or there to be compared with
-    beside = (qp.QpModel.name, drake.Drake.name, contenders.PAPER, *contenders.FOILS, *contenders.APART)
+    beside = (qp.QpModel.name, drake.Drake.name, mjx.Mjx.name, contenders.PAPER, *contenders.FOILS)
     others = [c for c in present if c not in ordered and ":" not in c and c not in beside]
     return ordered + others or list(present)
 

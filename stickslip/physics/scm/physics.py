@@ -59,7 +59,7 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
 
     Attributes:
         points: of each geom, about
-        mesh_points: of each mesh, about
+        mesh_points: of each mesh, about; up to four times as many where they are aligned (the extra `quads`)
         stiffness: of each pair of geoms, N/m; None: what lets the pair swing at 1/timeconst
         timeconst: of contacts and limits of joints, s
         dissipation: speed at which a force of contact is doubled when surfaces approach, m/s
