@@ -118,7 +118,9 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
     def put_model(self, mjm: mujoco.MjModel) -> Model:
         with naming_unsupported(self.name, unsupported_features(mjm)):
             m = mjw.put_model(without_contact(mjm, AUTO))
-            worlds = self.worlds(mjm)
+            shared = copy.copy(mjm)
+            shared.opt.timestep = 1.0  # every call is told its own, so that one function serves all
+            worlds = self.worlds(shared)
         own = Model.__new__(Model)
         own.__dict__.update(m.__dict__)
         own.worlds, own.surfaces, own.given, own.points, own.ready = worlds, {}, frozenset(), {}, set()
@@ -134,10 +136,8 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
         return survey(mjm, self.points, self.mesh_points, geoms)
 
     def worlds(self, mjm: mujoco.MjModel) -> "Worlds":
-        """The model as functions of JAX, over any number of worlds; made once for all time steps of a model."""
+        """The model as functions of JAX, over any number of worlds; made once for equal models."""
         need_jax()
-        mjm = copy.copy(mjm)
-        mjm.opt.timestep = 1.0
         size = mujoco.mj_sizeModel(mjm)
         image = np.zeros(size, dtype=np.uint8)
         mujoco.mj_saveModel(mjm, None, image)
