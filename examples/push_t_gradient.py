@@ -20,15 +20,13 @@ from rich.progress import track
 
 import stickslip as ss
 from stickslip.bench import style
-from stickslip.scenes.push_t import BEAM, LENGTH, RADIUS, WIDTH, centre
+from stickslip.scenes import push_t
 
 START, GOAL = np.array([-0.10, -0.10]), (0.10, 0.06, 0.65)  # of the finger [m]; of the T: x, y [m], angle [rad]
 SCENE, TIMESTEP, STEPS = f"push-t:x={START[0]},y={START[1]}", 0.005, 200
 WAYPOINTS, ITERATIONS, RATE = 6, 50, 0.01  # RATE: how far a waypoint moves in an iteration, about [m]
 REACH = (0.01, 0.001)  # how far off Scm feels surfaces, at first and at last [m]
-b, w = 0.5 * BEAM, 0.5 * WIDTH
-OUTLINE = np.array([(-w, b), (w, b), (w, -b), (b, -b), (b, b - LENGTH), (-b, b - LENGTH), (-b, -b), (-w, -b)])
-OUTLINE += (0.0, centre())  # corners of the T, from its centre of mass [m]
+OUTLINE = np.array(push_t.corners())
 
 Rollout = Callable[[np.ndarray], np.ndarray]
 """Positions (n, steps, nq) over n sets of waypoints (n, WAYPOINTS, 2)."""
@@ -180,7 +178,13 @@ def scene(ax, qpos: np.ndarray, alpha: float) -> None:
     """T and finger from above, and the goal."""
     ax.fill(*corners_at(qpos), fc=style.COLOURS["cone-sweep"], ec="white", alpha=alpha)
     angle = np.linspace(0.0, 2.0 * np.pi)
-    ax.fill(qpos[7] + RADIUS * np.cos(angle), qpos[8] + RADIUS * np.sin(angle), fc=style.INK, alpha=alpha, lw=0)
+    ax.fill(
+        qpos[7] + push_t.RADIUS * np.cos(angle),
+        qpos[8] + push_t.RADIUS * np.sin(angle),
+        fc=style.INK,
+        alpha=alpha,
+        lw=0,
+    )
     ax.fill(*corners(*GOAL[:2], np.cos(GOAL[2]), np.sin(GOAL[2])), fc="none", ec=style.REFERENCE, ls="--")
     ax.set(aspect="equal", xlim=(-0.2, 0.3), ylim=(-0.2, 0.25), xlabel="x [m]", ylabel="y [m]")
 

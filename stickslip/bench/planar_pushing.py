@@ -221,13 +221,6 @@ class PlanarPushing(Experiment[Settings]):
 
 def outline(x: float, y: float, heading: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Corners of the T, closed, at a pose."""
-    half, beam, shift = 0.5 * push_t.WIDTH, push_t.BEAM, push_t.centre()
-    top, under, foot = shift + 0.5 * beam, shift - 0.5 * beam, shift + 0.5 * beam - push_t.LENGTH
-    corners = np.array(
-        [
-            (-half, top), (half, top), (half, under), (0.5 * beam, under), (0.5 * beam, foot), (-0.5 * beam, foot),
-            (-0.5 * beam, under), (-half, under), (-half, top),
-        ]
-    )  # fmt: skip
+    corners = np.array([*push_t.corners(), push_t.corners()[0]])
     c, s = math.cos(heading), math.sin(heading)
     return x + c * corners[:, 0] - s * corners[:, 1], y + s * corners[:, 0] + c * corners[:, 1]

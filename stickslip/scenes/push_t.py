@@ -25,6 +25,14 @@ def centre() -> float:
     return stem * 0.5 * LENGTH / (bar + stem)
 
 
+def corners() -> tuple[tuple[float, float], ...]:
+    """Of the T from above, around it, from its centre of mass [m]."""
+    half, beam = 0.5 * WIDTH, 0.5 * BEAM
+    top, under, foot = centre() + beam, centre() - beam, centre() + beam - LENGTH
+    right = ((half, top), (half, under), (beam, under), (beam, foot))
+    return (*right, *((-x, y) for x, y in reversed(right)))
+
+
 def _content(mu: float, mass: float, x: float, y: float) -> str:
     bar, stem = WIDTH * BEAM, (LENGTH - BEAM) * BEAM
     share = bar / (bar + stem)

@@ -18,6 +18,7 @@ from stickslip.physics.scm.structure import (
     dofs_of_bodies,
     group_pairs,
     make_clouds,
+    points_for,
     shelves_of,
     touching_pairs,
     without_contact,
@@ -125,8 +126,7 @@ def distance_of(physics: "Scm", mjm: mujoco.MjModel, geom: int, places: np.ndarr
     """Soft signed distance of places in the frame of a geom to the cloud of it, (n,)."""
     if not 0 <= geom < mjm.ngeom:
         raise InputError(f"geom is {geom}: the model has geoms 0 to {mjm.ngeom - 1}")
-    mesh = mjm.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH
-    cloud = cloud_of(mjm, geom, physics.mesh_points if mesh else physics.points)
+    cloud = cloud_of(mjm, geom, points_for(mjm, geom, physics.points, physics.mesh_points))
     kind = jnp.zeros(0).dtype
     given = (cloud.quads.point, cloud.quads.normal, cloud.spacing**2, np.zeros((0, 3)))
     surface = Points(*(jnp.asarray(x, dtype=kind) for x in given))

@@ -225,3 +225,11 @@ def area_of(kind: str, size: Array) -> float:
     p = 1.6075  # Thomsen's formula, within 1.1 %
     mean = ((a * b) ** p + (b * c) ** p + (c * a) ** p) / 3.0
     return 4.0 * np.pi * mean ** (1.0 / p)
+
+
+def frames(normal: Array) -> Array:
+    """Normal and two tangents, (n, 3, 3)."""
+    beside = np.where(np.abs(normal[:, :1]) < 0.5, [[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0]])
+    first = np.cross(normal, beside)
+    first /= np.maximum(np.linalg.norm(first, axis=1, keepdims=True), 1e-30)
+    return np.stack([normal, first, np.cross(normal, first)], axis=1).astype(float)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip.physics.scm.grids import Quads
+from stickslip.physics.scm.grids import Quads, frames
 from stickslip.physics.scm.survey import Shape
 
 if TYPE_CHECKING:
@@ -167,10 +167,7 @@ def _polygons(q: Quads) -> Array:
     """Corners of each face, (n, k, 3); where there are no faces a disk, large enough to meet others."""
     if len(q.faces):
         return q.vertices[q.faces]
-    beside = np.where(np.abs(q.normal[:, :1]) < 0.5, [[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0]])
-    first = np.cross(q.normal, beside)
-    first /= np.maximum(np.linalg.norm(first, axis=1, keepdims=True), 1e-30)
-    second = np.cross(q.normal, first)
+    _, first, second = np.moveaxis(frames(q.normal), 1, 0)
     turn = 2.0 * np.pi * np.arange(_CORNERS) / _CORNERS
     radius = 1.15 * np.sqrt(2.0 * q.area / (_CORNERS * math.sin(2.0 * np.pi / _CORNERS)))
     round_ = np.cos(turn)[None, :, None] * first[:, None] + np.sin(turn)[None, :, None] * second[:, None]

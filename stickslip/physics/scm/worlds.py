@@ -21,6 +21,7 @@ from stickslip.physics.scm.build import build
 from stickslip.physics.scm.cloud import Cloud
 from stickslip.physics.scm.field import Points
 from stickslip.physics.scm.geometry import Surface, stacked
+from stickslip.physics.scm.grids import frames
 from stickslip.physics.scm.structure import make_clouds
 from stickslip.physics.scm.system import Inputs, Params, State, System, difference, integrate
 from stickslip.physics.warp import Data
@@ -192,7 +193,9 @@ class Worlds:
 
     def _planned(self, m: "Model", d: Data, ctrl: ArrayLike) -> tuple[dict[str, Array], State, Inputs, int]:
         """What Warp holds, with controls of a whole rollout, (nworld, T, nu), and T."""
-        length = np.shape(ctrl)[1] if np.ndim(ctrl) == 3 else -1
+        if np.ndim(ctrl) != 3 or np.shape(ctrl)[1] < 1:
+            raise InputError(f"ctrl has shape {np.shape(ctrl)}, expected ({d.nworld}, T, {m.nu}) with T of 1 or more")
+        length = np.shape(ctrl)[1]
         given = check_array("ctrl", ctrl, (d.nworld, length, m.nu))
         fields, state, inputs = self._given(m, d)
         put = jax.device_put(jnp.asarray(given, dtype=state.qpos.dtype), _device_of(d.qpos))
@@ -216,7 +219,7 @@ class Worlds:
         # MuJoCo's normal points from the first geom to the second, and force acts on the second
         size = np.linalg.norm(f, axis=1, keepdims=True)
         normal = np.where(size > 0.0, -f / np.maximum(size, 1e-30), [[0.0, 0.0, 1.0]])
-        frame = _frames(normal)
+        frame = frames(normal)
         wrench = np.zeros((len(world), 6))
         wrench[:, :3] = np.einsum("nij,nj->ni", frame, -f)
         geom = np.stack([self.first[pair], self.second[pair]], axis=1)
@@ -358,11 +361,3 @@ def _put(array: wp.array, device: Any) -> Array:
         shape = tuple(array.shape) + tuple(getattr(array.dtype, "_shape_", ()))
         return jax.device_put(jnp.zeros(shape), device)
     return wp.to_jax(array)
-
-
-def _frames(normal: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Normal and two tangents, (n, 3, 3)."""
-    beside = np.where(np.abs(normal[:, :1]) < 0.5, [[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0]])
-    first = np.cross(normal, beside)
-    first /= np.maximum(np.linalg.norm(first, axis=1, keepdims=True), 1e-30)
-    return np.stack([normal, first, np.cross(normal, first)], axis=1).astype(float)
