@@ -1,0 +1,72 @@
+"""What a plan knows of contact: the edges of the friction pyramids of every contact, from MuJoCo's collision detection.
+
+MuJoCo's rows of a pyramidal cone are J_n + mu J_d, what the quasi-dynamic model asks for, so they are read off.
+"""
+
+import copy
+import dataclasses
+
+import mujoco
+import numpy as np
+
+from stickslip.mpc.task import OBJECT, Array, Problem, QuasiDynamic
+
+EDGES = 4
+"""Of the friction pyramid of a contact."""
+FAR = 1.0
+"""Distance of a contact that there is not [m]."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rows:
+    """Edges of the friction pyramids of all contacts, four by four.
+
+    Attributes:
+        rows: J_n + mu J_d                      (n, nv)
+        phi: distance of the contact [m]        (n,)
+    """
+
+    rows: Array
+    phi: Array
+
+    def padded(self, slots: int) -> "Rows":
+        """With room for exactly `slots` contacts: the deepest, or with some far away that push nothing."""
+        n, nv = self.rows.shape
+        keep = np.argsort(self.phi[::EDGES], kind="stable")[:slots]
+        index = (EDGES * keep[:, None] + np.arange(EDGES)).reshape(-1)
+        rows, phi = np.zeros((EDGES * slots, nv)), np.full(EDGES * slots, FAR)
+        rows[: len(index)], phi[: len(index)] = self.rows[index], self.phi[index]
+        return Rows(rows, phi)
+
+
+class ContactRows:
+    """Collision detection of a problem, for planning."""
+
+    def __init__(self, problem: Problem, model: QuasiDynamic) -> None:
+        own = copy.copy(problem.mjm)
+        own.opt.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
+        own.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+        own.opt.disableflags |= int(
+            mujoco.mjtDisableBit.mjDSBL_LIMIT
+            | mujoco.mjtDisableBit.mjDSBL_FRICTIONLOSS
+            | mujoco.mjtDisableBit.mjDSBL_EQUALITY
+            | mujoco.mjtDisableBit.mjDSBL_WARMSTART
+        )
+        own.geom_friction[:, 0] = model.friction
+        own.pair_friction[:, :2] = model.friction
+        own.geom_condim[:] = 3
+        own.pair_dim[:] = 3
+        self._mjm = own
+        self._mjd = mujoco.MjData(own)
+        self._object = own.body(OBJECT).id
+
+    def at(self, qpos: Array) -> Rows:
+        """The contacts of the object at `qpos` (nq,)."""
+        m, d = self._mjm, self._mjd
+        d.qpos[:] = qpos
+        mujoco.mj_fwdPosition(m, d)
+        contact = d.contact
+        body = m.geom_bodyid[contact.geom]
+        mine = (contact.efc_address >= 0) & (body == self._object).any(axis=1)
+        index = (contact.efc_address[mine][:, None] + np.arange(EDGES)).reshape(-1)
+        return Rows(d.efc_J.reshape(d.nefc, m.nv)[index], np.repeat(contact.dist[mine], EDGES))

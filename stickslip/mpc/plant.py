@@ -1,0 +1,51 @@
+"""The plant: MuJoCo in C, which nobody plans with; it is given joint targets and tells where things are."""
+
+import mujoco
+import numpy as np
+
+from stickslip.mpc.task import GOAL, Array, Goal, Observation, Problem
+
+
+class Plant:
+    """One hand with one object."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.mjm = problem.mjm
+        self.mjd = mujoco.MjData(self.mjm)
+        self.goal = Goal(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
+
+    def reset(self, qpos: Array, goal: Goal) -> None:
+        """Start at `qpos` (nq,) at rest, with the servos holding the hand there."""
+        mujoco.mj_resetData(self.mjm, self.mjd)
+        self.mjd.qpos[:] = qpos
+        self.mjd.ctrl[:] = qpos[: self.problem.nr]
+        self.goal = goal
+        shown = self.mjm.body(GOAL).mocapid[0]
+        if shown >= 0:
+            self.mjd.mocap_pos[shown], self.mjd.mocap_quat[shown] = goal.pos, goal.quat
+        mujoco.mj_forward(self.mjm, self.mjd)
+
+    def observe(self) -> Observation:
+        """Where things are, exactly."""
+        d = self.mjd
+        return Observation(d.time, d.qpos.copy(), d.qvel.copy(), d.ctrl.copy())
+
+    def command(self, target: Array) -> None:
+        """Give the servos joint targets (nu,); those beyond a joint's limits are brought there."""
+        low, high = self.problem.limits()
+        self.mjd.ctrl[:] = np.clip(target, low, high)
+
+    def advance(self, steps: int) -> None:
+        """Go on for a number of time steps."""
+        mujoco.mj_step(self.mjm, self.mjd, steps)
+
+    def lost(self) -> str:
+        """Why a trial cannot go on, or nothing."""
+        qpos, warnings = self.mjd.qpos, self.mjd.warning
+        bad = (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL, mujoco.mjtWarning.mjWARN_BADQACC)
+        if not np.isfinite(qpos).all() or any(warnings[kind].number for kind in bad):
+            return "not finite"
+        if qpos[-5] < self.problem.task.floor:
+            return "fell"
+        return ""

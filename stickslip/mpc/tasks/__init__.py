@@ -1,0 +1,6 @@
+"""The tasks, by name."""
+
+from stickslip.mpc.task import Task
+from stickslip.mpc.tasks import fingertips
+
+TASKS: dict[str, Task] = {task.name: task for task in (fingertips.ROTATE, fingertips.FLIP, fingertips.AIR)}

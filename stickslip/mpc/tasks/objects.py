@@ -1,0 +1,151 @@
+"""Things to manipulate, made of primitives. Each stands on z = 0 with its middle `height` above it."""
+
+import dataclasses
+import math
+
+from stickslip.mpc.task import GOAL, OBJECT
+from stickslip.scenes import look
+
+MASS = 0.01
+"""Of every object [kg], as light as foam: what a fingertip pushes with half a newton it can hold."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A primitive: type and size in MuJoCo's words, where it is [m] and how it is turned (roll, pitch, yaw [rad])."""
+
+    type: str
+    size: tuple[float, ...]
+    pos: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    euler: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    material: str = "sand"
+
+    def volume(self) -> float:
+        """m^3; what it shares with other parts is not taken off."""
+        s = self.size
+        if self.type == "box":
+            return 8.0 * s[0] * s[1] * s[2]
+        if self.type == "sphere":
+            return 4.0 / 3.0 * math.pi * s[0] ** 3
+        if self.type == "ellipsoid":
+            return 4.0 / 3.0 * math.pi * s[0] * s[1] * s[2]
+        round_ends = 4.0 / 3.0 * math.pi * s[0] ** 3 if self.type == "capsule" else 0.0
+        return math.pi * s[0] ** 2 * 2.0 * s[1] + round_ends
+
+
+@dataclasses.dataclass(frozen=True)
+class Thing:
+    """An object: its parts, and how high its middle is when it stands [m]."""
+
+    height: float
+    parts: tuple[Part, ...]
+    mass: float = MASS
+
+    def scaled(self, by: float) -> "Thing":
+        """The same object, larger or smaller."""
+        parts = tuple(
+            dataclasses.replace(p, size=tuple(by * s for s in p.size), pos=tuple(by * x for x in p.pos))  # type: ignore[arg-type]
+            for p in self.parts
+        )
+        return Thing(by * self.height, parts, self.mass)
+
+
+def _ring(radius: float, thickness: float, n: int, material: str) -> tuple[Part, ...]:
+    """A flat ring of capsules."""
+    half = radius * math.sin(math.pi / n)
+    middle = radius * math.cos(math.pi / n)
+    parts = []
+    for i in range(n):
+        a = 2.0 * math.pi * (i + 0.5) / n
+        where = (middle * math.cos(a), middle * math.sin(a), 0.0)
+        parts.append(Part("capsule", (thickness, half), where, (0.5 * math.pi, 0.0, a), material))
+    return tuple(parts)
+
+
+THINGS: dict[str, Thing] = {
+    "cube": Thing(0.03, (Part("box", (0.03, 0.03, 0.03), material="patches"),)),
+    "brick": Thing(0.025, (Part("box", (0.0375, 0.025, 0.025), material="coral"),)),
+    "stick": Thing(0.012, (Part("box", (0.06, 0.012, 0.012), material="teal"),)),
+    "can": Thing(0.035, (Part("cylinder", (0.03, 0.035), material="blue"),)),
+    "tin": Thing(0.022, (Part("box", (0.04, 0.026, 0.022), material="stone"),)),
+    "cylinder": Thing(0.03, (Part("cylinder", (0.032, 0.03), material="teal"),)),
+    "duck": Thing(
+        0.026,
+        (
+            Part("box", (0.026, 0.018, 0.004), (0.0, 0.0, -0.022)),
+            Part("ellipsoid", (0.034, 0.025, 0.024), (0.0, 0.0, -0.002)),
+            Part("sphere", (0.018,), (0.018, 0.0, 0.030)),
+            Part("capsule", (0.005, 0.004), (0.038, 0.0, 0.029), (0.0, 0.5 * math.pi, 0.0), "coral"),
+            Part("ellipsoid", (0.012, 0.010, 0.008), (-0.034, 0.0, 0.010)),
+        ),
+    ),
+    "bottle": Thing(
+        0.042,
+        (
+            Part("cylinder", (0.025, 0.03), (0.0, 0.0, -0.012), material="plum"),
+            Part("cylinder", (0.011, 0.015), (0.0, 0.0, 0.032), material="plum"),
+            Part("box", (0.002, 0.016, 0.02), (0.0245, 0.0, -0.012), material="cream"),
+        ),
+    ),
+    "camera": Thing(
+        0.025,
+        (
+            Part("box", (0.036, 0.016, 0.025), material="slate"),
+            Part("cylinder", (0.017, 0.013), (0.006, 0.028, -0.004), (0.5 * math.pi, 0.0, 0.0), "stone"),
+            Part("box", (0.010, 0.008, 0.004), (-0.018, 0.0, 0.029), material="slate"),
+        ),
+    ),
+    "mug": Thing(
+        0.032,
+        (
+            Part("cylinder", (0.028, 0.032), material="cream"),
+            Part("capsule", (0.005, 0.015), (0.045, 0.0, 0.0), material="cream"),
+            Part("capsule", (0.005, 0.011), (0.034, 0.0, 0.016), (0.0, 0.5 * math.pi, 0.0), "cream"),
+            Part("capsule", (0.005, 0.011), (0.034, 0.0, -0.016), (0.0, 0.5 * math.pi, 0.0), "cream"),
+        ),
+    ),
+    "airplane": Thing(
+        0.020,
+        (
+            Part("capsule", (0.014, 0.038), (0.0, 0.0, -0.006), (0.0, 0.5 * math.pi, 0.0), "blue"),
+            Part("box", (0.014, 0.052, 0.004), (0.004, 0.0, 0.0), material="stone"),
+            Part("box", (0.009, 0.022, 0.003), (-0.042, 0.0, 0.002), material="stone"),
+            Part("box", (0.009, 0.003, 0.013), (-0.042, 0.0, 0.015), material="stone"),
+        ),
+    ),
+    "ring": Thing(0.011, _ring(0.036, 0.011, 10, "coral")),
+    "cross": Thing(
+        0.02,
+        (
+            Part("box", (0.042, 0.014, 0.02), material="teal"),
+            Part("box", (0.014, 0.042, 0.02), material="teal"),
+        ),
+    ),
+}
+"""Every object by its name."""
+
+
+def bodies(thing: Thing, pos: tuple[float, float, float]) -> str:
+    """MJCF of the object with its free joint, starting at `pos`, and of its goal, which only shows."""
+    total = sum(part.volume() for part in thing.parts)
+    solid = shown = ""
+    for i, part in enumerate(thing.parts):
+        shape = f'type="{part.type}" size="{look.numbers(part.size)}" pos="{look.numbers(part.pos)}"'
+        shape += f' euler="{look.numbers(part.euler)}"'
+        mass = thing.mass * part.volume() / total
+        solid += (
+            f'      <geom name="{OBJECT}_{i}" class="object" {shape} mass="{mass:.6g}" material="{part.material}"/>\n'
+        )
+        shown += f'      <geom class="goal" {shape}/>\n'
+    return (
+        f'    <body name="{OBJECT}" pos="{look.numbers(pos)}">\n'
+        f'      <freejoint name="{OBJECT}"/>\n{solid}    </body>\n'
+        f'    <body name="{GOAL}" mocap="true" pos="{look.numbers(pos)}">\n{shown}    </body>\n'
+    )
+
+
+DEFAULTS = """\
+    <default class="object"><geom friction="1 0.005 0.0001" condim="4"/></default>
+    <default class="goal"><geom contype="0" conaffinity="0" rgba="0.35 0.75 0.40 0.30" mass="0"/></default>
+"""
+"""Defaults that `bodies` needs, to stand inside <default>."""

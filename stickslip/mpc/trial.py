@@ -1,0 +1,111 @@
+"""One trial: a planner and a plant in turn, the plant waiting for every plan, until it is done, lost or too long."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from stickslip.errors import StickslipError
+from stickslip.mpc.plant import Plant
+from stickslip.mpc.task import Array, Goal, Planner, Problem
+
+SUCCESS = "success"
+TOO_LONG = "too long"
+"""Reasons why a trial ended; others are those of `Plant.lost`, and what a planner says that fails."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trial:
+    """What came of a trial.
+
+    Attributes:
+        seed: of its start, goal and planner
+        reason: why it ended; "success" if it was done
+        steps: control steps it took
+        position: distance from the goal, mean over the last steps that success asks for [m]
+        rotation: 1 - (q.q*)^2 likewise
+        seconds: time each plan took [s]                            (plans,)
+        frames: qpos at the start and after each control step       (steps + 1, nq)
+        goal: where the object was to go
+    """
+
+    seed: int
+    reason: str
+    steps: int
+    position: float
+    rotation: float
+    seconds: Array
+    frames: Array
+    goal: Goal
+
+    @property
+    def success(self) -> bool:
+        return self.reason == SUCCESS
+
+
+class Judge:
+    """Watches the object of a trial, and says when it is over."""
+
+    def __init__(self, problem: Problem, goal: Goal) -> None:
+        self._task, self._goal = problem.task, goal
+        self._errors: list[tuple[float, float]] = []
+        self._near = 0
+
+    def see(self, qpos: Array) -> str:
+        """Take the positions after a control step; the reason why the trial is over, or nothing."""
+        success = self._task.success
+        position, rotation = self._goal.errors(qpos)
+        self._errors.append((position, rotation))
+        self._near = self._near + 1 if position < success.position and rotation < success.rotation else 0
+        if self._near >= success.steps:
+            return SUCCESS
+        return TOO_LONG if len(self._errors) >= self._task.longest else ""
+
+    def errors(self) -> tuple[float, float]:
+        """Position [m] and rotation, means over the last steps."""
+        if not self._errors:
+            return np.nan, np.nan
+        position, rotation = np.mean(self._errors[-self._task.success.steps :], axis=0)
+        return float(position), float(rotation)
+
+
+def draw(problem: Problem, seed: int) -> tuple[Array, Goal]:
+    """Start (nq,) and goal of a trial; the same for every planner."""
+    return problem.task.sample(np.random.default_rng(seed), problem.mjm, problem.object)
+
+
+def run(
+    problem: Problem,
+    planner: Planner,
+    seed: int,
+    *,
+    clock: Callable[[], float] = time.perf_counter,
+    progress: Callable[[int], None] = lambda steps: None,
+) -> Trial:
+    """Run a trial; `progress` is called with the control steps done."""
+    start, goal = draw(problem, seed)
+    plant = Plant(problem)
+    plant.reset(start, goal)
+    planner.reset(goal, seed)
+    judge = Judge(problem, goal)
+    frames, seconds, reason = [start.copy()], [], ""
+    while not reason:
+        observation = plant.observe()
+        begin = clock()
+        try:
+            plan = planner.plan(observation)
+        except StickslipError as error:
+            reason = f"planner: {error}"
+            break
+        seconds.append(clock() - begin)
+        if not np.isfinite(plan.target).all():
+            reason = "planner: a joint target is not finite"
+            break
+        plant.command(plan.target)
+        plant.advance(problem.task.substeps)
+        frames.append(plant.mjd.qpos.copy())
+        reason = plant.lost() or judge.see(plant.mjd.qpos)
+        progress(len(frames) - 1)
+    position, rotation = judge.errors()
+    return Trial(seed, reason, len(frames) - 1, position, rotation, np.array(seconds), np.array(frames), goal)
