@@ -1,5 +1,7 @@
-"""The planner `ipopt`: the closed-form contact model in a nonlinear program, (26) of "Complementarity-Free Multi-Contact
-Modeling and Optimization for Dexterous Manipulation", as the paper solves it."""
+"""The planner `ipopt`: the closed-form contact model in a nonlinear program, solved as the paper does.
+
+It is (26) of "Complementarity-Free Multi-Contact Modeling and Optimization for Dexterous Manipulation".
+"""
 
 from typing import Any, final
 

@@ -36,7 +36,7 @@ class Settings:
     """
 
     iterations: int = 0
-    tolerance: float = 1e-4
+    tolerance: float = 1e-3
     barrier: float = 1e-3
 
 
@@ -127,9 +127,10 @@ class ShootingPlanner(Planner):
                 "tol": s.tolerance,
                 "mu_init": s.barrier,
                 "warm_start_init_point": "yes",
-                "warm_start_bound_push": 1e-6,
-                "warm_start_mult_bound_push": 1e-6,
-                "warm_start_slack_bound_push": 1e-6,
+                # Away from bounds and from multipliers of zero, else a bound that no longer holds is left slowly.
+                "warm_start_bound_push": 1e-4,
+                "warm_start_bound_frac": 1e-2,
+                "warm_start_mult_bound_push": 0.2,
             },
         }
 
