@@ -224,7 +224,7 @@ def of_plan(problem: Problem, xp: Any, contacts: Rows, u: Any) -> Any:
     weights = dataclasses.replace(task.cost, posture=2.0, orientation=3.0)
     goal, qpos = (xp.asarray(GOAL[0]), xp.asarray(GOAL[1])), xp.asarray(held(problem))
     rows, phi = xp.asarray(contacts.rows), xp.asarray(contacts.phi)
-    steps = [u[9 * t : 9 * (t + 1)] for t in range(3)]
+    steps = [u[9 * t : 9 * (t + 1)] for t in range(2)]
     return cost.of_plan(xp, weights, task.model, chains, posture, goal, qpos, rows, phi, steps)
 
 
@@ -241,11 +241,11 @@ def test_casadi_is_numpy(problem: Problem, contacts: Rows) -> None:
             want = lambda x: quasidynamic.displacement(np, MODEL, contacts.rows, contacts.phi, x)  # noqa: E731
             np.testing.assert_allclose(got.reshape(-1), want(x), rtol=1e-12, atol=1e-15)
             np.testing.assert_allclose(by, difference(want, x), rtol=1e-6, atol=1e-8)
-    u = ca.SX.sym("u", 27)
+    u = ca.SX.sym("u", 18)
     total = of_plan(problem, Arrays(), contacts, u)
     hessian, gradient = ca.hessian(total, u)
     f = ca.Function("f", [u], [total, gradient, hessian])
-    x = controls(3).reshape(-1)
+    x = controls(2).reshape(-1)
     got, slope, curvature = (np.asarray(a) for a in f(x))
     assert got.item() == pytest.approx(of_plan(problem, np, contacts, x), rel=1e-12)
     by = difference(lambda x: of_plan(problem, np, contacts, x), x)
@@ -282,11 +282,11 @@ def test_jax_is_numpy(problem: Problem, contacts: Rows) -> None:
             np.testing.assert_allclose(by, difference(want, x), rtol=1e-6, atol=1e-8)
         weights = dataclasses.replace(problem.task.cost, posture=2.0, orientation=3.0)
         f = quasidynamic_jax.plan_cost(weights, MODEL, kinematics.chains(problem), problem.mjm.qpos0[:9])
-        x = controls(3)
+        x = controls(2)
         got, slope = f(GOAL, held(problem), contacts.rows, contacts.phi, x)
         flat = x.reshape(-1)
         assert float(got) == pytest.approx(of_plan(problem, np, contacts, flat), rel=1e-12)
-        by = difference(lambda x: of_plan(problem, np, contacts, x), flat).reshape(3, 9)
+        by = difference(lambda x: of_plan(problem, np, contacts, x), flat).reshape(2, 9)
         np.testing.assert_allclose(slope, by, rtol=1e-5, atol=1e-5 * np.abs(by).max())
 
 
