@@ -73,7 +73,7 @@ def test_softplus_nears_the_larger_of_two() -> None:
     x = np.linspace(-1.0, 1.0, 41)
     for sharpness in (1e2, 1e4, 1e6):
         off = quasidynamic.softplus(np, x, sharpness) - np.maximum(x, 0.0)
-        assert -1e-15 <= off.min() and off.max() <= math.log(2.0) / sharpness + 1e-15
+        assert off.min() >= -1e-15 and off.max() <= math.log(2.0) / sharpness + 1e-15
     assert np.isfinite(quasidynamic.softplus(np, np.array([-1e5, 1e5]), 100.0)).all()
 
 
