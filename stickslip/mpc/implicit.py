@@ -14,6 +14,7 @@ from typing import Any, final
 
 import numpy as np
 
+from stickslip.errors import InputError
 from stickslip.mpc import quasidynamic
 from stickslip.mpc.casadi_form import Arrays, load
 from stickslip.mpc.contact_rows import Rows
@@ -30,6 +31,10 @@ class Relaxation:
     """
 
     product: float = 5e-4
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.product) and self.product > 0.0):
+            raise InputError(f"product is {self.product}: it must be above 0")
 
 
 @final

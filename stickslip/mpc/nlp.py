@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stickslip.errors import Diverged
+from stickslip.errors import Diverged, InputError, Unsupported
 from stickslip.mpc import cost, kinematics
 from stickslip.mpc.casadi_form import Arrays, load
 from stickslip.mpc.contact_rows import EDGES, ContactRows, Rows
@@ -38,6 +38,14 @@ class Settings:
     iterations: int = 0
     tolerance: float = 1e-3
     barrier: float = 1e-3
+
+    def __post_init__(self) -> None:
+        if self.iterations < 0:
+            raise InputError(f"iterations is {self.iterations}: it must be at least 1, or 0 to ask the task")
+        for name in ("tolerance", "barrier"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0.0):
+                raise InputError(f"{name} is {value}: it must be above 0")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -65,6 +73,12 @@ class ShootingPlanner(Planner):
     """Plans by a nonlinear program whose contact model a subclass gives."""
 
     def __init__(self, problem: Problem, settings: Settings | None = None) -> None:
+        weights = problem.task.cost
+        if weights.fallen or any(weights.position):
+            raise Unsupported(
+                f"{problem.task.name} has costs that have no gradient, of falling or of position along the way; "
+                "take the planner mppi"
+            )
         self.problem = problem
         self.settings = settings or Settings()
         self._contacts = ContactRows(problem, problem.task.model)

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from stickslip.errors import Diverged, MissingExtra
+from stickslip.errors import Diverged, InputError, MissingExtra, Unsupported
 from stickslip.mpc import cost, kinematics, newton, quasidynamic, trial
 from stickslip.mpc.contact_rows import ContactRows, Rows
 from stickslip.mpc.nlp import Settings
@@ -148,6 +148,16 @@ def test_implicit_satisfies_the_conditions_of_the_convex_model(problem: Problem,
         np.testing.assert_allclose(motion, free + compliance * (rows.rows.T @ force), atol=1e-5)
         assert force.min() > -1e-6 and gap.min() > -1e-5
         assert (force * gap).max() < planner.relaxation.product + 1e-5
+
+
+def test_what_cannot_be_is_refused(problem: Problem) -> None:
+    task = dataclasses.replace(problem.task, cost=dataclasses.replace(problem.task.cost, fallen=1.0))
+    with pytest.raises(Unsupported, match="mppi"):
+        make_planner("ipopt", dataclasses.replace(problem, task=task))
+    with pytest.raises(InputError, match="tolerance is 0"):
+        Settings(tolerance=0.0)
+    with pytest.raises(InputError, match="iterations is -1"):
+        Settings(iterations=-1)
 
 
 def test_without_casadi_the_extra_is_named(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
