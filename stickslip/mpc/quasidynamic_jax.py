@@ -3,6 +3,8 @@
 They compute in single precision unless JAX is told otherwise.
 """
 
+# pyright: reportMissingImports=false
+
 import functools
 from collections.abc import Sequence
 from typing import Any
