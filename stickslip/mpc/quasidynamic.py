@@ -29,7 +29,7 @@ def compliance(model: QuasiDynamic, nr: int) -> Array:
 def free_motion(xp: Any, model: QuasiDynamic, u: Any) -> Any:
     """Q^-1 b, how a step would move everything without contact, (nr + 6,); `xp` is the array library of `u` (nr,)."""
     drop = -model.mass * model.gravity / model.translation
-    return xp.concatenate([u, np.array([0.0, 0.0, drop, 0.0, 0.0, 0.0])])
+    return xp.concatenate([u, xp.asarray([0.0, 0.0, drop, 0.0, 0.0, 0.0])])
 
 
 def softplus(xp: Any, x: Any, sharpness: float) -> Any:
@@ -57,4 +57,4 @@ def displacement(xp: Any, model: QuasiDynamic, rows: Any, phi: Any, u: Any) -> A
     """delta, how a step moves the joints, the object's middle and, seen from it, its orientation, (nr + 6,)."""
     nr = rows.shape[1] - 6
     pushed = rows.T @ force(xp, model, rows, phi, u)
-    return free_motion(xp, model, u) + compliance(model, nr) * pushed
+    return free_motion(xp, model, u) + xp.asarray(compliance(model, nr)) * pushed
