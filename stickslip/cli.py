@@ -1,4 +1,4 @@
-"""The command `stickslip`: run | scenes | points | bench | demo.
+"""The command `stickslip`: run | scenes | points | plan | tasks | bench | demo.
 
 Each command is a dataclass of its options with a `__call__`; what is slow to import is imported there.
 """
@@ -126,6 +126,81 @@ class Points:
             console=console,
         )
         return OK if fine else FAILED
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Manipulate an object: a planner chooses, MuJoCo in C is the plant; writes figures, a filmstrip and a film.
+
+    Trials that are stored in the folder are not run again. The exit status is 1 if a trial did not succeed.
+    """
+
+    task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
+    """A task, as `stickslip tasks` lists them."""
+    planner: str | None = None
+    """newton, mppi, ipopt or implicit; the task's own unless given."""
+    physics: str | None = None
+    """Contact physics that mppi plans with, such as comfree, mujoco or comfree:stiffness=0.1; comfree unless given."""
+    object: tuple[str, ...] = ()
+    """Objects, or `all`; the task's first unless given."""
+    trials: int = 20
+    """Trials with each object."""
+    realtime: bool = False
+    """Let the plant go on in a process of its own while the planner thinks."""
+    bus: str = "loopback"
+    """What connects planner and plant then: loopback, lcm, or a URL of LCM."""
+    seed: int = 0
+    """Of the first trial; the others follow."""
+    samples: int | None = None
+    """Rollouts of a plan (mppi)."""
+    device: str | None = None
+    """Where mppi plans, such as cpu or cuda:0; the first GPU if there is one, unless given."""
+    again: bool = False
+    """Run anew what is already there."""
+    no_video: bool = False
+    """Draw nothing."""
+    out: Path = Path("out")
+    """Folder for the results."""
+
+    def __call__(self, console: Console) -> int:
+        _hush()
+        from stickslip import plan
+
+        order = plan.order(
+            self.task,
+            planner=self.planner,
+            physics=self.physics,
+            realtime=self.realtime,
+            bus=self.bus,
+            device=self.device,
+            samples=self.samples,
+        )
+        done = plan.run(
+            order,
+            objects=self.object,
+            trials=self.trials,
+            seed=self.seed,
+            again=self.again,
+            video=not self.no_video,
+            out=self.out,
+            console=console,
+        )
+        return OK if done else FAILED
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """List the tasks to plan, and their objects."""
+
+    def __call__(self, console: Console) -> int:
+        from stickslip.mpc.tasks import TASKS
+
+        table = Table("task", "what is to be done", "objects", "planner", box=None, pad_edge=False)
+        for task in TASKS.values():
+            table.add_row(f"[bold]{task.name}[/]", escape(task.summary), ", ".join(task.objects), task.planner)
+        console.print(table)
+        console.print("\nRun one with [bold]stickslip plan NAME --object OBJECT[/].")
+        return OK
 
 
 @dataclass(frozen=True)
@@ -291,6 +366,8 @@ Command = (
     Annotated[Run, tyro.conf.subcommand(name="run")]
     | Annotated[Scenes, tyro.conf.subcommand(name="scenes")]
     | Annotated[Points, tyro.conf.subcommand(name="points")]
+    | Annotated[Plan, tyro.conf.subcommand(name="plan")]
+    | Annotated[Tasks, tyro.conf.subcommand(name="tasks")]
     | Annotated[BenchGroup, tyro.conf.subcommand(name="bench")]
     | Annotated[Demo, tyro.conf.subcommand(name="demo")]
 )

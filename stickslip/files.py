@@ -33,7 +33,7 @@ def write_json(path: str | os.PathLike, obj: Any, *, flat_lists: bool = False) -
 
     With `flat_lists`, a list of numbers takes one line, however long.
     """
-    text = json.dumps(_plain(obj), indent=2, allow_nan=False)
+    text = json.dumps(plain(obj), indent=2, allow_nan=False)
     if flat_lists:
         text = _NUMBERS.sub(lambda found: " ".join(found.group().split()).replace("[ ", "[").replace(" ]", "]"), text)
     return write_bytes_atomic(path, (text + "\n").encode())
@@ -43,16 +43,16 @@ _NUMBERS = re.compile(r"\[\s+(?:null|-?[0-9][0-9.e+-]*)(?:,\s+(?:null|-?[0-9][0-
 """A list of numbers over several lines."""
 
 
-def _plain(obj: Any) -> Any:
+def plain(obj: Any) -> Any:
     """`obj` in the types that JSON knows."""
     if isinstance(obj, dict):
-        return {str(key): _plain(value) for key, value in obj.items()}
+        return {str(key): plain(value) for key, value in obj.items()}
     if isinstance(obj, list | tuple):
-        return [_plain(value) for value in obj]
+        return [plain(value) for value in obj]
     if isinstance(obj, os.PathLike):
         return os.fspath(obj)
     if type(obj).__module__ == "numpy":  # scalars and arrays, without importing NumPy
-        return _plain(obj.tolist())
+        return plain(obj.tolist())
     if isinstance(obj, float) and (obj != obj or obj in (float("inf"), float("-inf"))):
         return None
     return obj

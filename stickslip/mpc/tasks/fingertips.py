@@ -38,7 +38,8 @@ def build(name: str) -> str:
             actuators += f'    <position joint="tip{i}_{axis}" kp="100" kv="2"/>\n'
     middle = (0.0, 0.0, 0.04)
     return (
-        f'<mujoco model="fingertips-{name}">\n{look.SHARED}  <option cone="elliptic" impratio="100"/>\n  <default>\n{objects.DEFAULTS}  </default>\n'
+        f'<mujoco model="fingertips-{name}">\n{look.SHARED}  <option cone="elliptic" impratio="100"/>\n'
+        + f"  <default>\n{objects.DEFAULTS}  </default>\n"
         + look.statistic(middle, 0.4)
         + "  <worldbody>\n"
         + look.lights(middle, 0.6)
