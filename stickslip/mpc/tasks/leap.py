@@ -1,0 +1,199 @@
+"""A hand like the LEAP hand, palm up, and an object that lies in it: to turn it about the vertical, or to tip it over.
+
+Three fingers and a thumb of four hinges each, made of capsules on a palm that is a box, with the lengths, ranges and
+servos of the LEAP hand rounded. Geoms collide by class, so that a step has few kinds of pairs to look at: links touch
+the object, the last link of each finger also those of the others and the palm. The floor only shows: an object that
+comes near it has fallen, which ends a trial.
+"""
+
+import math
+
+import mujoco
+import numpy as np
+
+from stickslip.mpc.task import Array, Cost, Goal, QuasiDynamic, Success, Task
+from stickslip.mpc.tasks import objects
+from stickslip.scenes import look
+
+TILT = math.radians(28.0)
+"""Inclination of the palm; the fingers' side is the lower one [rad]."""
+HEIGHT = 0.16
+"""Of the middle of the palm's upper face above the floor [m]."""
+CENTRE = (0.0, 0.0)
+"""Where the object is to lie, seen from the palm: towards the fingers, and across [m]."""
+FALLEN = 0.05
+"""Height of the object's middle that counts as fallen [m]."""
+OBJECTS = ("cube", "tin", "cylinder", "duck")
+FINGERS = ("index", "middle", "ring", "thumb")
+NCONMAX, NJMAX = 40, 256
+"""Contacts and constraint rows to make room for in a world of a plan."""
+
+_SIZES = {"cube": 1.0, "tin": 1.0, "cylinder": 0.95, "duck": 1.0}
+_MASS = 0.04
+
+# Where each finger starts on the palm [m] and its heading about z [rad].
+_BASES = {
+    "index": ((0.052, 0.045, -0.010), 0.0),
+    "middle": ((0.052, 0.0, -0.010), 0.0),
+    "ring": ((0.052, -0.045, -0.010), 0.0),
+    "thumb": ((-0.052, 0.0, -0.010), math.pi),
+}
+_RANGES = ("-0.3 2.2", "-1.0 1.0", "-0.5 1.9", "-0.35 2.0")
+HOME = {
+    "index": (0.95, 0.0, 1.0, 0.9),
+    "middle": (0.95, 0.0, 1.0, 0.9),
+    "ring": (0.95, 0.0, 1.0, 0.9),
+    "thumb": (0.95, 0.0, 1.0, 0.9),
+}
+"""Joint angles at the start [rad]."""
+
+_DEFAULTS = """\
+    <geom friction="1 0.005 0.0001" condim="4"/>
+    <joint axis="0 -1 0" damping="0.1" armature="0.001"/>
+    <position kp="3" forcerange="-0.95 0.95"/>
+    <default class="link"><geom type="capsule" contype="1" conaffinity="0" material="slate"/></default>
+    <default class="last"><geom type="capsule" contype="5" conaffinity="4" material="coral"/></default>
+"""
+
+# One finger reaches along its x axis and curls up towards z. {f} names it.
+_FINGER = """\
+      <body name="{f}_knuckle" pos="{pos}" quat="{quat}" childclass="link">
+        <joint name="{f}_0" range="{r[0]}"/>
+        <geom name="{f}_knuckle" size="0.012" fromto="0 -0.008 0 0 0.008 0" mass="0.02" contype="0"/>
+        <body name="{f}_proximal">
+          <joint name="{f}_1" axis="0 0 1" range="{r[1]}"/>
+          <geom name="{f}_proximal" size="0.011" fromto="0.012 0 0 0.054 0 0" mass="0.03"/>
+          <body name="{f}_middle" pos="0.054 0 0">
+            <joint name="{f}_2" range="{r[2]}"/>
+            <geom name="{f}_middle" size="0.0105" fromto="0 0 0 0.036 0 0" mass="0.03"/>
+            <body name="{f}_last" pos="0.036 0 0">
+              <joint name="{f}_3" range="{r[3]}"/>
+              <geom name="{f}_last" class="last" size="0.0115" fromto="0.012 0 0 0.034 0 0" mass="0.02"/>
+              <site name="{f}_tip" pos="0.036 0 0" size="0.003" group="4"/>
+            </body>
+          </body>
+        </body>
+      </body>
+"""
+
+
+def thing(name: str) -> objects.Thing:
+    """The object as it lies in this hand."""
+    scaled = objects.THINGS[name].scaled(_SIZES[name])
+    return objects.Thing(scaled.height, scaled.parts, _MASS)
+
+
+def palm_frame() -> tuple[Array, Array]:
+    """Where the middle of the palm's upper face is [m] and how the palm is turned, as a quaternion."""
+    return np.array([0.0, 0.0, HEIGHT]), np.array([math.cos(0.5 * TILT), 0.0, math.sin(0.5 * TILT), 0.0])
+
+
+def place(name: str, along: float = 0.0, across: float = 0.0, above: float = 0.0) -> Array:
+    """Middle of the object when it lies on the palm, that far from `CENTRE` [m]."""
+    pos, quat = palm_frame()
+    seen = np.array([CENTRE[0] + along, CENTRE[1] + across, thing(name).height + above])
+    out = np.empty(3)
+    mujoco.mju_rotVecQuat(out, seen, quat)
+    return pos + out
+
+
+def build(name: str) -> str:
+    """MJCF of the hand with an object."""
+    fingers = actuators = ""
+    for finger in FINGERS:
+        pos, heading = _BASES[finger]
+        quat = (math.cos(0.5 * heading), 0.0, 0.0, math.sin(0.5 * heading))
+        fingers += _FINGER.format(f=finger, pos=look.numbers(pos), quat=look.numbers(quat), r=_RANGES)
+        for i, limits in enumerate(_RANGES):
+            actuators += f'    <position name="{finger}_{i}" joint="{finger}_{i}" ctrlrange="{limits}"/>\n'
+    pos, quat = palm_frame()
+    middle = (0.0, 0.0, HEIGHT)
+    return (
+        f'<mujoco model="leap-{name}">\n{look.SHARED}  <default>\n{_DEFAULTS}{objects.DEFAULTS}  </default>\n'
+        + look.statistic(middle, 0.4)
+        + "  <worldbody>\n"
+        + look.lights(middle, 0.6)
+        + look.camera((0.20, -0.30, HEIGHT + 0.26), (0.0, 0.0, HEIGHT + 0.01))
+        + '    <geom name="floor" type="plane" size="0 0 0.5" material="floor" contype="0" conaffinity="0"/>\n'
+        + f"""\
+    <body name="palm" pos="{look.numbers(list(pos))}" quat="{look.numbers(list(quat))}">
+      <geom name="palm" type="box" size="0.05 0.06 0.014" pos="0 0 -0.014" mass="0.3" material="stone"
+        contype="1" conaffinity="4"/>
+      <geom name="wrist" type="capsule" size="0.022" fromto="-0.05 0 -0.03 -0.11 0 -0.03" material="slate"
+        contype="0" conaffinity="0" mass="0.1"/>
+{fingers}\
+    </body>
+"""
+        + objects.bodies(thing(name), (float(pos[0]), float(pos[1]), HEIGHT + 0.05))
+        + f"  </worldbody>\n  <actuator>\n{actuators}  </actuator>\n"
+        + f'  <custom><numeric name="nconmax" data="{NCONMAX}"/><numeric name="njmax" data="{NJMAX}"/></custom>\n'
+        + "</mujoco>\n"
+    )
+
+
+def _turned(axis: tuple[float, float, float], angle: float, quat: Array) -> Array:
+    """`quat` turned about an axis of the palm [rad]."""
+    turn, seen, out = np.empty(4), np.empty(3), np.empty(4)
+    mujoco.mju_rotVecQuat(seen, np.array(axis), palm_frame()[1])
+    mujoco.mju_axisAngle2Quat(turn, seen, angle)
+    mujoco.mju_mulQuat(out, turn, quat)
+    return out
+
+
+def _start(rng: np.random.Generator, name: str) -> Array:
+    """The hand at home; the object on the palm, up to 5 mm and 0.1 rad off."""
+    joints = [q for finger in FINGERS for q in HOME[finger]]
+    along, across = rng.uniform(-0.005, 0.005, 2)
+    quat = _turned((0.0, 0.0, 1.0), rng.uniform(-0.1, 0.1), palm_frame()[1])
+    return np.array([*joints, *place(name, along, across, 0.0005), *quat])
+
+
+def sample_yaw(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:
+    """A quarter turn about the palm's normal, either way."""
+    start = _start(rng, name)
+    angle = rng.choice([-0.5, 0.5]) * math.pi
+    return start, Goal(place(name), _turned((0.0, 0.0, 1.0), angle, start[-4:]))
+
+
+def sample_roll(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:
+    """A quarter turn about an axis in the palm: roll (along the fingers) or pitch (across), either way."""
+    start = _start(rng, name)
+    axis = (1.0, 0.0, 0.0) if rng.random() < 0.5 else (0.0, 1.0, 0.0)
+    angle = rng.choice([-0.5, 0.5]) * math.pi
+    return start, Goal(place(name), _turned(axis, angle, start[-4:]))
+
+
+_MODEL = QuasiDynamic(joints=3.0, mass=_MASS)
+_COST = Cost(
+    orientation=1.0,
+    position=(2.0, 2.0, 2.0),
+    contact=1.0,
+    posture=0.005,
+    fallen=1.0,
+    floor=FALLEN,
+    final_position=20.0,
+    final_orientation=1.0,
+)
+
+
+def _task(name: str, summary: str, sample, cost: Cost) -> Task:
+    return Task(
+        name=name,
+        summary=summary,
+        objects=OBJECTS,
+        build=build,
+        sample=sample,
+        tips=tuple(f"{finger}_tip" for finger in FINGERS),
+        cost=cost,
+        success=Success(position=0.02, rotation=0.04),
+        model=_MODEL,
+        bound=0.1,
+        substeps=12,
+        longest=1500,
+        floor=FALLEN,
+        planner="mppi",
+    )
+
+
+YAW = _task("leap-yaw", "a hand turns an object on its palm by a quarter about the palm's normal", sample_yaw, _COST)
+ROLL = _task("leap-roll", "a hand tips an object on its palm over by a quarter", sample_roll, _COST)
