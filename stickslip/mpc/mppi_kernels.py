@@ -242,7 +242,7 @@ def _weigh_sample(
     # Out:
     weight_out: wp.array[float],
 ):
-    """exp(-(S - min S)/temperature), not yet divided by the sum; of the best `top` only, standardised, if it is not 0."""
+    """exp(-(S - min S)/temperature), not yet divided by the sum; if `top` is not 0, of the best only, standardised."""
     sample = wp.tid()
     cost = cost_in[sample]
     best = float(wp.inf)
@@ -286,17 +286,14 @@ def _average_knots(
     answer: first controls (nu,), cost of the best sample and of sample 0, samples that count, overflow bits
     """
     knot, joint = wp.tid()
-    nsample, nknot, nu = knots_in.shape[0], knots_in.shape[1], knots_in.shape[2]
+    nsample, nu = knots_in.shape[0], knots_in.shape[2]
     total = float(0.0)
     u = float(0.0)
     for sample in range(nsample):
         weight = weight_in[sample]
         total += weight
         u += weight * knots_in[sample, knot, joint]
-    if total > 0.0:
-        u = u / total
-    else:
-        u = knots_in[0, knot, joint]
+    u = u / total if total > 0.0 else knots_in[0, knot, joint]
     nominal_out[knot, joint] = u
     if knot == 0:
         answer_out[joint] = u

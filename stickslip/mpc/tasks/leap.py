@@ -1,9 +1,10 @@
 """A hand like the LEAP hand, palm up, and an object that lies in it: to turn it about the vertical, or to tip it over.
 
-Three fingers and a thumb of four hinges each, made of capsules on a palm that is a box, with the lengths, ranges and
-servos of the LEAP hand rounded. Geoms collide by class, so that a step has few kinds of pairs to look at: links touch
-the object, the last link of each finger also those of the others and the palm. The floor only shows: an object that
-comes near it has fallen, which ends a trial.
+Three fingers and a thumb of four hinges each, with the lengths, ranges and servos of the LEAP hand rounded. All that
+touches is made of capsules, the palm too: those against a box, a sphere or each other are closed forms, two boxes are
+not, and a plan spends most of its time on collision. Geoms collide by class: links and palm touch the object, the last
+link of each finger also those of the others and the palm. The floor only shows: an object that comes near it has
+fallen, which ends a trial.
 """
 
 import math
@@ -28,6 +29,8 @@ FINGERS = ("index", "middle", "ring", "thumb")
 NCONMAX, NJMAX = 40, 256
 """Contacts and constraint rows to make room for in a world of a plan."""
 
+_RIBS, _RIB_RADIUS, _RIB_GAP = 7, 0.02, 0.017
+"""Capsules of the palm, side by side along the fingers, their radius and the distance between them [m]."""
 _SIZES = {"cube": 1.0, "tin": 1.0, "cylinder": 0.95, "duck": 1.0}
 _MASS = 0.04
 
@@ -52,6 +55,9 @@ _DEFAULTS = """\
     <joint axis="0 -1 0" damping="0.1" armature="0.001"/>
     <position kp="3" forcerange="-0.95 0.95"/>
     <default class="link"><geom type="capsule" contype="1" conaffinity="0" material="slate"/></default>
+    <default class="palm">
+      <geom type="capsule" size="{radius}" contype="1" conaffinity="4" material="stone"/>
+    </default>
     <default class="last"><geom type="capsule" contype="5" conaffinity="4" material="coral"/></default>
 """
 
@@ -106,10 +112,15 @@ def build(name: str) -> str:
         fingers += _FINGER.format(f=finger, pos=look.numbers(pos), quat=look.numbers(quat), r=_RANGES)
         for i, limits in enumerate(_RANGES):
             actuators += f'    <position name="{finger}_{i}" joint="{finger}_{i}" ctrlrange="{limits}"/>\n'
+    ribs = ""
+    for i in range(_RIBS):
+        y = _RIB_GAP * (i - 0.5 * (_RIBS - 1))
+        ends = (-0.04, y, -_RIB_RADIUS, 0.04, y, -_RIB_RADIUS)
+        ribs += f'      <geom name="palm_{i}" class="palm" fromto="{look.numbers(ends)}"/>\n'
     pos, quat = palm_frame()
     middle = (0.0, 0.0, HEIGHT)
     return (
-        f'<mujoco model="leap-{name}">\n{look.SHARED}  <default>\n{_DEFAULTS}{objects.DEFAULTS}  </default>\n'
+        f'<mujoco model="leap-{name}">\n{look.SHARED}  <default>\n{_DEFAULTS.format(radius=_RIB_RADIUS)}{objects.DEFAULTS}  </default>\n'
         + look.statistic(middle, 0.4)
         + "  <worldbody>\n"
         + look.lights(middle, 0.6)
@@ -117,11 +128,11 @@ def build(name: str) -> str:
         + '    <geom name="floor" type="plane" size="0 0 0.5" material="floor" contype="0" conaffinity="0"/>\n'
         + f"""\
     <body name="palm" pos="{look.numbers(list(pos))}" quat="{look.numbers(list(quat))}">
-      <geom name="palm" type="box" size="0.05 0.06 0.014" pos="0 0 -0.014" mass="0.3" material="stone"
-        contype="1" conaffinity="4"/>
-      <geom name="wrist" type="capsule" size="0.022" fromto="-0.05 0 -0.03 -0.11 0 -0.03" material="slate"
-        contype="0" conaffinity="0" mass="0.1"/>
-{fingers}\
+      <geom name="back" type="box" size="0.048 0.062 0.012" pos="0 0 -0.032" material="slate"
+        contype="0" conaffinity="0"/>
+      <geom name="wrist" type="capsule" size="0.022" fromto="-0.05 0 -0.035 -0.11 0 -0.035" material="slate"
+        contype="0" conaffinity="0"/>
+{ribs}{fingers}\
     </body>
 """
         + objects.bodies(thing(name), (float(pos[0]), float(pos[1]), HEIGHT + 0.05))
