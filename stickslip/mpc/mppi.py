@@ -139,7 +139,7 @@ class Mppi(Planner):
         self._chains = make_chains(self.problem)
         low, high = self.problem.limits()
         self._limits = [wp.array(limit, dtype=float) for limit in (low, high)]
-        self._posture = wp.array(mjm.qpos0[:nr], dtype=float)
+        self._posture = wp.array((mjm.key_qpos[0] if mjm.nkey else mjm.qpos0)[:nr], dtype=float)
         self._weights = _weights_of(self.problem)
         arrays = self.sim.physics.arrays(self.sim.m, self.sim.d)
         self._overflow = arrays["overflow"]

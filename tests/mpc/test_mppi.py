@@ -1,4 +1,4 @@
-"""The planner `mppi`: its kinematics, cost, weights and average against NumPy and MuJoCo; what it promises of a plan."""
+"""The planner `mppi`: its kinematics, cost, weights and average against NumPy and MuJoCo, and what it promises."""
 
 import dataclasses
 

@@ -12,7 +12,7 @@ import math
 import mujoco
 import numpy as np
 
-from stickslip.mpc.task import Array, Cost, Goal, QuasiDynamic, Success, Task
+from stickslip.mpc.task import OBJECT, Array, Cost, Goal, QuasiDynamic, Success, Task
 from stickslip.mpc.tasks import objects
 from stickslip.scenes import look
 
@@ -94,13 +94,34 @@ def palm_frame() -> tuple[Array, Array]:
     return np.array([0.0, 0.0, HEIGHT]), np.array([math.cos(0.5 * TILT), 0.0, math.sin(0.5 * TILT), 0.0])
 
 
-def place(name: str, along: float = 0.0, across: float = 0.0, above: float = 0.0) -> Array:
-    """Middle of the object when it lies on the palm, that far from `CENTRE` [m]."""
-    pos, quat = palm_frame()
-    seen = np.array([CENTRE[0] + along, CENTRE[1] + across, thing(name).height + above])
+def place(mjm: mujoco.MjModel, quat: Array, along: float = 0.0, across: float = 0.0) -> Array:
+    """Middle of the object when it lies on the palm, turned by `quat` and that far from `CENTRE` [m]."""
+    pos, palm = palm_frame()
+    normal, seen = _rotated(np.array([0.0, 0.0, 1.0]), palm), np.empty(3)
+    mujoco.mju_rotVecQuat(seen, normal, quat * np.array([1.0, -1.0, -1.0, -1.0]))
+    geoms = np.flatnonzero(mjm.geom_bodyid == mjm.body(OBJECT).id)
+    height = max(_depth(mjm, int(geom), seen) for geom in geoms)
+    return pos + _rotated(np.array([CENTRE[0] + along, CENTRE[1] + across, height]), palm)
+
+
+def _depth(mjm: mujoco.MjModel, geom: int, up: Array) -> float:
+    """How far a primitive reaches below the middle of its body [m], where `up` is seen from the body."""
+    size, mine = mjm.geom_size[geom], _rotated(up, mjm.geom_quat[geom] * np.array([1.0, -1.0, -1.0, -1.0]))
+    across = math.sqrt(max(0.0, 1.0 - mine[2] ** 2))
+    reach = {
+        mujoco.mjtGeom.mjGEOM_BOX: float(np.abs(mine) @ size),
+        mujoco.mjtGeom.mjGEOM_ELLIPSOID: float(np.linalg.norm(mine * size)),
+        mujoco.mjtGeom.mjGEOM_SPHERE: size[0],
+        mujoco.mjtGeom.mjGEOM_CAPSULE: size[0] + abs(mine[2]) * size[1],
+        mujoco.mjtGeom.mjGEOM_CYLINDER: size[0] * across + abs(mine[2]) * size[1],
+    }[mujoco.mjtGeom(mjm.geom_type[geom])]
+    return reach - float(up @ mjm.geom_pos[geom])
+
+
+def _rotated(vector: Array, quat: Array) -> Array:
     out = np.empty(3)
-    mujoco.mju_rotVecQuat(out, seen, quat)
-    return pos + out
+    mujoco.mju_rotVecQuat(out, vector, quat)
+    return out
 
 
 def build(name: str) -> str:
@@ -118,9 +139,13 @@ def build(name: str) -> str:
         ends = (-0.04, y, -_RIB_RADIUS, 0.04, y, -_RIB_RADIUS)
         ribs += f'      <geom name="palm_{i}" class="palm" fromto="{look.numbers(ends)}"/>\n'
     pos, quat = palm_frame()
-    middle = (0.0, 0.0, HEIGHT)
+    middle, above = (0.0, 0.0, HEIGHT), (0.0, 0.0, HEIGHT + 0.05)
+    home = [q for finger in FINGERS for q in HOME[finger]] + [*above, *quat]
     return (
-        f'<mujoco model="leap-{name}">\n{look.SHARED}  <default>\n{_DEFAULTS.format(radius=_RIB_RADIUS)}{objects.DEFAULTS}  </default>\n'
+        f'<mujoco model="leap-{name}">\n{look.SHARED}  <default>\n'
+        + _DEFAULTS.format(radius=_RIB_RADIUS)
+        + objects.DEFAULTS
+        + "  </default>\n"
         + look.statistic(middle, 0.4)
         + "  <worldbody>\n"
         + look.lights(middle, 0.6)
@@ -135,8 +160,9 @@ def build(name: str) -> str:
 {ribs}{fingers}\
     </body>
 """
-        + objects.bodies(thing(name), (float(pos[0]), float(pos[1]), HEIGHT + 0.05))
+        + objects.bodies(thing(name), above)
         + f"  </worldbody>\n  <actuator>\n{actuators}  </actuator>\n"
+        + f'  <keyframe><key name="home" qpos="{look.numbers(home)}" ctrl="{look.numbers(home[:-7])}"/></keyframe>\n'
         + f'  <custom><numeric name="nconmax" data="{NCONMAX}"/><numeric name="njmax" data="{NJMAX}"/></custom>\n'
         + "</mujoco>\n"
     )
@@ -144,34 +170,35 @@ def build(name: str) -> str:
 
 def _turned(axis: tuple[float, float, float], angle: float, quat: Array) -> Array:
     """`quat` turned about an axis of the palm [rad]."""
-    turn, seen, out = np.empty(4), np.empty(3), np.empty(4)
-    mujoco.mju_rotVecQuat(seen, np.array(axis), palm_frame()[1])
-    mujoco.mju_axisAngle2Quat(turn, seen, angle)
+    turn, out = np.empty(4), np.empty(4)
+    mujoco.mju_axisAngle2Quat(turn, _rotated(np.array(axis), palm_frame()[1]), angle)
     mujoco.mju_mulQuat(out, turn, quat)
     return out
 
 
-def _start(rng: np.random.Generator, name: str) -> Array:
+def _start(rng: np.random.Generator, mjm: mujoco.MjModel) -> Array:
     """The hand at home; the object on the palm, up to 5 mm and 0.1 rad off."""
     joints = [q for finger in FINGERS for q in HOME[finger]]
     along, across = rng.uniform(-0.005, 0.005, 2)
     quat = _turned((0.0, 0.0, 1.0), rng.uniform(-0.1, 0.1), palm_frame()[1])
-    return np.array([*joints, *place(name, along, across, 0.0005), *quat])
+    return np.array([*joints, *place(mjm, quat, along, across), *quat])
 
 
 def sample_yaw(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:
     """A quarter turn about the palm's normal, either way."""
-    start = _start(rng, name)
+    start = _start(rng, mjm)
     angle = rng.choice([-0.5, 0.5]) * math.pi
-    return start, Goal(place(name), _turned((0.0, 0.0, 1.0), angle, start[-4:]))
+    quat = _turned((0.0, 0.0, 1.0), angle, start[-4:])
+    return start, Goal(place(mjm, quat), quat)
 
 
 def sample_roll(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:
     """A quarter turn about an axis in the palm: roll (along the fingers) or pitch (across), either way."""
-    start = _start(rng, name)
+    start = _start(rng, mjm)
     axis = (1.0, 0.0, 0.0) if rng.random() < 0.5 else (0.0, 1.0, 0.0)
     angle = rng.choice([-0.5, 0.5]) * math.pi
-    return start, Goal(place(name), _turned(axis, angle, start[-4:]))
+    quat = _turned(axis, angle, start[-4:])
+    return start, Goal(place(mjm, quat), quat)
 
 
 _MODEL = QuasiDynamic(joints=3.0, mass=_MASS)
