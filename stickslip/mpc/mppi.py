@@ -34,7 +34,7 @@ class Settings:
         dt: time step [s]
         knot_steps: time steps that a control is held; None: as many as a control step of the task has
         temperature: of the weights exp(-(S - min S)/temperature), in units of the cost
-        std: standard deviation of the noise on every control [m or rad]
+        std: standard deviation of the noise in a time step [m or rad]; that of a control is the sum over its knot
         iterations: rounds of drawing and averaging in a plan
         shrink: factor of the noise from one round to the next
         top_fraction: share of the samples, the best, that count; below 1 their costs are standardised first
@@ -206,7 +206,7 @@ class Mppi(Planner):
         nr, bound = self.problem.nr, self.problem.task.bound
         self._overflow.zero_()
         for iteration in range(s.iterations):
-            std = s.std * s.shrink**iteration
+            std = s.std * math.sqrt(self.knot_steps) * s.shrink**iteration
             wp.launch(
                 kernels._draw_knots,
                 dim=self._drawn.shape,

@@ -278,7 +278,8 @@ def test_sample_zero_has_no_noise_and_noise_has_its_size(planner: Mppi):
     first, kept = read(planner._drawn), read(planner._nominal)
     assert (first[0] == 0.0).all()
     noise = first[1:].ravel()
-    assert abs(noise.mean()) < 4 * 0.02 / np.sqrt(noise.size) and noise.std() == pytest.approx(0.02, rel=0.25)
+    std = 0.02 * np.sqrt(2.0)  # a knot of two steps
+    assert abs(noise.mean()) < 4 * std / np.sqrt(noise.size) and noise.std() == pytest.approx(std, rel=0.25)
     planner.plan(dataclasses.replace(seen, time=0.016))  # two knots later
     drawn = read(planner._drawn)
     assert (drawn[0, 0] == kept[2]).all() and (drawn[0, 1:] == 0.0).all()
@@ -292,7 +293,7 @@ def test_noise_shrinks_from_round_to_round():
     planner.reset(GOAL, 0)
     plan = planner.plan(observation(problem))
     drawn = read(planner._drawn)  # of the last round
-    assert (drawn[1:] - drawn[0]).std() == pytest.approx(0.02 * 0.25, rel=0.1)
+    assert (drawn[1:] - drawn[0]).std() == pytest.approx(0.02 * np.sqrt(2.0) * 0.25, rel=0.1)
     assert (drawn[0] != 0.0).any() and plan.iterations == 3
     assert read(planner._random)[1] == 3
 
