@@ -4,11 +4,13 @@ The whole plan is one graph: put all worlds where the plan starts, draw controls
 before each step, weigh, average. The host uploads one array before and reads one after.
 """
 
+import copy
 import dataclasses
 import math
 import time
 from typing import Any
 
+import mujoco
 import numpy as np
 import warp as wp
 
@@ -109,7 +111,13 @@ class Mppi(Planner):
         self.knots = -(-self.settings.horizon // self.knot_steps)
         s = self.settings
         self.sim = Simulation(
-            problem.mjm, physics, nworld=s.samples, device=device, timestep=s.dt, nconmax=s.nconmax, njmax=s.njmax
+            _plan_model(problem),
+            physics,
+            nworld=s.samples,
+            device=device,
+            timestep=s.dt,
+            nconmax=s.nconmax,
+            njmax=s.njmax,
         )
         self._graph: Any = None
         self._harmless = 0
@@ -260,6 +268,19 @@ class Mppi(Planner):
             ],
             outputs=[self.sim.ctrl, self._sums],
         )
+
+
+def _plan_model(problem: Problem) -> mujoco.MjModel:
+    """A copy of the model that says what it has not, so that a step launches no kernels for it."""
+    mjm = copy.copy(problem.mjm)
+    off = mujoco.mjtDisableBit
+    if not mjm.dof_frictionloss.any() and not mjm.tendon_frictionloss.any():
+        mjm.opt.disableflags |= int(off.mjDSBL_FRICTIONLOSS)
+    if not mjm.neq:
+        mjm.opt.disableflags |= int(off.mjDSBL_EQUALITY)
+    if not mjm.nsensor:
+        mjm.opt.disableflags |= int(off.mjDSBL_SENSOR)
+    return mjm
 
 
 def _steps_of_control(problem: Problem, dt: float) -> int:
