@@ -319,14 +319,14 @@ def test_targets_stay_near_the_joints_and_within_their_limits():
 def test_a_finger_reaches_a_posture():
     """Joints away from where they are wanted come back, and what a plan costs falls to a hundredth."""
     problem = finger(Cost(posture=1.0), bound=0.1)
-    planner = Mppi(problem, settings=Settings(samples=32, horizon=24, temperature=1e-4), device="cpu")
+    planner = Mppi(problem, settings=Settings(samples=24, horizon=16, temperature=1e-4), device="cpu")
     plant = Plant(problem)
     start = problem.mjm.qpos0.copy()
     start[:3] += [0.04, 0.5, -0.4]
     plant.reset(start, GOAL)
     planner.reset(GOAL, 0)
     costs = []
-    for _ in range(120):
+    for _ in range(80):
         plan = planner.plan(plant.observe())
         costs.append(plan.cost)
         plant.command(plan.target)

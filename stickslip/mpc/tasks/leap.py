@@ -8,6 +8,7 @@ fallen, which ends a trial. Contacts have no torsional friction: with it the fac
 the tilted palm, and a palm of many contacts resists turning without it.
 """
 
+import dataclasses
 import math
 
 import mujoco
@@ -203,7 +204,7 @@ def sample_roll(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tup
 
 
 _MODEL = QuasiDynamic(joints=3.0, mass=_MASS)
-_COST = Cost(
+_ROLL_COST = Cost(
     orientation=0.2,
     position=(0.4, 0.4, 0.4),
     contact=0.2,
@@ -213,6 +214,8 @@ _COST = Cost(
     final_position=4.0,
     final_orientation=0.2,
 )
+_YAW_COST = dataclasses.replace(_ROLL_COST, position=(0.8, 0.8, 0.8), final_position=10.0)
+"""An object that is tipped over has to leave its place for a while, one that is turned has not."""
 
 
 def _task(name: str, summary: str, sample, cost: Cost) -> Task:
@@ -234,5 +237,7 @@ def _task(name: str, summary: str, sample, cost: Cost) -> Task:
     )
 
 
-YAW = _task("leap-yaw", "a hand turns an object on its palm by a quarter about the palm's normal", sample_yaw, _COST)
-ROLL = _task("leap-roll", "a hand tips an object on its palm over by a quarter", sample_roll, _COST)
+YAW = _task(
+    "leap-yaw", "a hand turns an object on its palm by a quarter about the palm's normal", sample_yaw, _YAW_COST
+)
+ROLL = _task("leap-roll", "a hand tips an object on its palm over by a quarter", sample_roll, _ROLL_COST)
