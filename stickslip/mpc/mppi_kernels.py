@@ -1,0 +1,314 @@
+"""Kernels of the planner `mppi`: draw controls, apply them, add up what they cost, weigh and average them.
+
+A thread of `_score_step` is a lane: a joint (its target, posture and control), then a fingertip (contact), then the
+object (orientation, position, fallen). Each lane adds to its own sum, so that no sum depends on the order of threads.
+"""
+
+import warp as wp
+
+wp.set_module_options({"enable_backward": False})
+
+
+@wp.struct
+class Weights:
+    """Of the cost; see `task.Cost`. Those along the way are divided by the number of steps."""
+
+    contact: float
+    control: float
+    posture: float
+    orientation: float
+    position: wp.vec3
+    fallen: float
+    floor: float
+    final_position: float
+    final_orientation: float
+
+
+@wp.kernel
+def _draw_knots(
+    # In:
+    random_in: wp.array[int],
+    shift_in: wp.array[float],
+    nominal_in: wp.array2d[float],
+    first: int,
+    std: float,
+    bound: float,
+    # Out:
+    knots_out: wp.array3d[float],
+):
+    """Controls of a sample: those of the last plan that are still to come, and noise, of which sample 0 has none."""
+    sample, knot, joint = wp.tid()
+    nknot = nominal_in.shape[0]
+    shift = int(0)
+    if first == 1:
+        shift = int(shift_in[0])
+    u = float(0.0)
+    if knot + shift < nknot:
+        u = nominal_in[knot + shift, joint]
+    if sample > 0:
+        # the seed, then the count of draws, then the control: three numbers mixed one after the other
+        seed = wp.rand_init(random_in[0], random_in[1])
+        state = wp.rand_init(int(seed), (sample * nknot + knot) * nominal_in.shape[1] + joint)
+        u += std * wp.randn(state)
+    knots_out[sample, knot, joint] = wp.clamp(u, -bound, bound)
+
+
+@wp.kernel
+def _start_rollout(
+    # In:
+    qpos_in: wp.array[float],
+    qvel_in: wp.array[float],
+    ctrl_in: wp.array[float],
+    # Data out:
+    qpos_out: wp.array2d[float],
+    qvel_out: wp.array2d[float],
+    ctrl_out: wp.array2d[float],
+    # Out:
+    sums_out: wp.array2d[float],
+):
+    """Put every world where the plan starts; nothing has cost anything yet."""
+    worldid, i = wp.tid()
+    if i < qpos_in.shape[0]:
+        qpos_out[worldid, i] = qpos_in[i]
+    if i < qvel_in.shape[0]:
+        qvel_out[worldid, i] = qvel_in[i]
+    if i < ctrl_in.shape[0]:
+        ctrl_out[worldid, i] = ctrl_in[i]
+    if i < sums_out.shape[1]:
+        sums_out[worldid, i] = 0.0
+
+
+@wp.func
+def tip_position(
+    # In:
+    start: int,
+    end: int,
+    frame: wp.array[wp.transform],
+    hinge: wp.array[int],
+    axis: wp.array[wp.vec3],
+    anchor: wp.array[wp.vec3],
+    adr: wp.array[int],
+    rest: wp.array[float],
+    tip: wp.vec3,
+    qpos: wp.array[float],
+) -> wp.vec3:
+    """Where a fingertip is, joint by joint from the world; as MuJoCo's kinematics."""
+    pose = wp.transform_identity()
+    for i in range(start, end):
+        pose = pose * frame[i]
+        q = qpos[adr[i]] - rest[i]
+        if hinge[i] == 1:
+            turn = wp.quat_from_axis_angle(axis[i], q)
+            pose = pose * wp.transform(anchor[i] - wp.quat_rotate(turn, anchor[i]), turn)
+        else:
+            pose = pose * wp.transform(q * axis[i], wp.quat_identity())
+    return wp.transform_point(pose, tip)
+
+
+@wp.func
+def rotation_to_go(qpos: wp.array[float], goal: wp.array[float]) -> float:
+    """1 - (q.q*)^2 of the object's free joint, which is last in qpos; also of a quaternion that is not quite a unit."""
+    n = qpos.shape[0]
+    dot = float(0.0)
+    size = float(0.0)
+    for i in range(4):
+        dot += qpos[n - 4 + i] * goal[3 + i]
+        size += qpos[n - 4 + i] * qpos[n - 4 + i]
+    return wp.max(0.0, 1.0 - dot * dot / size)
+
+
+@wp.func
+def next_target(target: float, joint: float, u: float, bound: float, low: float, high: float) -> float:
+    """Joint target u farther than the last, at most `bound` from the joint, within the joint's limits."""
+    near = wp.clamp(target + u, joint - bound, joint + bound)
+    return wp.clamp(near, low, high)
+
+
+@wp.kernel
+def _score_step(
+    # Model:
+    chain_start: wp.array[int],
+    chain_frame: wp.array[wp.transform],
+    chain_hinge: wp.array[int],
+    chain_axis: wp.array[wp.vec3],
+    chain_anchor: wp.array[wp.vec3],
+    chain_adr: wp.array[int],
+    chain_rest: wp.array[float],
+    chain_tip: wp.array[wp.vec3],
+    low: wp.array[float],
+    high: wp.array[float],
+    posture: wp.array[float],
+    # Data in:
+    qpos_in: wp.array2d[float],
+    # In:
+    goal_in: wp.array[float],
+    knots_in: wp.array3d[float],
+    weights: Weights,
+    bound: float,
+    step: int,
+    knot_steps: int,
+    horizon: int,
+    # Data out:
+    ctrl_out: wp.array2d[float],
+    # Out:
+    sums_out: wp.array2d[float],
+):
+    """What the state before a step costs, but for the first, which all share; the targets of a knot that begins."""
+    worldid, lane = wp.tid()
+    nu = low.shape[0]
+    ntip = chain_tip.shape[0]
+    qpos = qpos_in[worldid]
+    nq = qpos.shape[0]
+    share = 1.0 / float(horizon)
+    cost = float(0.0)
+    if lane < nu:
+        if step > 0:
+            away = qpos[lane] - posture[lane]
+            cost = share * weights.posture * away * away
+        if step < horizon and step % knot_steps == 0:
+            u = knots_in[worldid, step // knot_steps, lane]
+            cost += share * float(wp.min(knot_steps, horizon - step)) * weights.control * u * u
+            last = ctrl_out[worldid, lane]
+            ctrl_out[worldid, lane] = next_target(last, qpos[lane], u, bound, low[lane], high[lane])
+    elif step > 0:
+        pos = wp.vec3(qpos[nq - 7], qpos[nq - 6], qpos[nq - 5])
+        if lane < nu + ntip:
+            i = lane - nu
+            tip = tip_position(
+                chain_start[i],
+                chain_start[i + 1],
+                chain_frame,
+                chain_hinge,
+                chain_axis,
+                chain_anchor,
+                chain_adr,
+                chain_rest,
+                chain_tip[i],
+                qpos,
+            )
+            cost = share * weights.contact * wp.length_sq(tip - pos)
+        else:
+            error = pos - wp.vec3(goal_in[0], goal_in[1], goal_in[2])
+            rotation = rotation_to_go(qpos, goal_in)
+            cost = share * (weights.orientation * rotation + wp.dot(weights.position, wp.vec3(wp.abs(error))))
+            if pos[2] < weights.floor:
+                cost += share * weights.fallen
+            if step == horizon:
+                cost += weights.final_position * wp.length_sq(error) + weights.final_orientation * rotation
+    sums_out[worldid, lane] += cost
+
+
+@wp.kernel
+def _sum_cost(
+    # In:
+    sums_in: wp.array2d[float],
+    # Out:
+    cost_out: wp.array[float],
+):
+    """Cost of each sample; infinite where it is not a number."""
+    sample = wp.tid()
+    cost = float(0.0)
+    for lane in range(sums_in.shape[1]):
+        cost += sums_in[sample, lane]
+    if not wp.isfinite(cost):
+        cost = wp.inf
+    cost_out[sample] = cost
+
+
+@wp.kernel
+def _rank_sample(
+    # In:
+    cost_in: wp.array[float],
+    # Out:
+    rank_out: wp.array[int],
+):
+    """How many samples are better than each; of equal ones the first is better."""
+    sample = wp.tid()
+    cost = cost_in[sample]
+    rank = int(0)
+    for other in range(cost_in.shape[0]):
+        if cost_in[other] < cost or (cost_in[other] == cost and other < sample):
+            rank += 1
+    rank_out[sample] = rank
+
+
+@wp.kernel
+def _weigh_sample(
+    # In:
+    cost_in: wp.array[float],
+    rank_in: wp.array[int],
+    top: int,
+    temperature: float,
+    # Out:
+    weight_out: wp.array[float],
+):
+    """exp(-(S - min S)/temperature), not yet divided by the sum; if `top` is not 0, of the best only, standardised."""
+    sample = wp.tid()
+    cost = cost_in[sample]
+    best = float(wp.inf)
+    for other in range(cost_in.shape[0]):
+        best = wp.min(best, cost_in[other])
+    if not wp.isfinite(cost) or (top > 0 and rank_in[sample] >= top):
+        weight_out[sample] = 0.0
+        return
+    scale = float(1.0)
+    if top > 0:
+        count = float(0.0)
+        total = float(0.0)
+        for other in range(cost_in.shape[0]):
+            if rank_in[other] < top and wp.isfinite(cost_in[other]):
+                count += 1.0
+                total += cost_in[other] - best
+        mean = total / count
+        squares = float(0.0)
+        for other in range(cost_in.shape[0]):
+            if rank_in[other] < top and wp.isfinite(cost_in[other]):
+                away = cost_in[other] - best - mean
+                squares += away * away
+        scale = wp.max(wp.sqrt(squares / count), 1.0e-12)
+    weight_out[sample] = wp.exp(-(cost - best) / (scale * temperature))
+
+
+@wp.kernel
+def _average_knots(
+    # In:
+    cost_in: wp.array[float],
+    weight_in: wp.array[float],
+    knots_in: wp.array3d[float],
+    overflow_in: wp.array[int],
+    # Out:
+    random_out: wp.array[int],
+    nominal_out: wp.array2d[float],
+    answer_out: wp.array[float],
+):
+    """The plan: average of the samples by weight, or the last one if none has any; what the host is to be told.
+
+    answer: first controls (nu,), cost of the best sample and of sample 0, samples that count, overflow bits
+    """
+    knot, joint = wp.tid()
+    nsample, nu = knots_in.shape[0], knots_in.shape[2]
+    total = float(0.0)
+    u = float(0.0)
+    for sample in range(nsample):
+        weight = weight_in[sample]
+        total += weight
+        u += weight * knots_in[sample, knot, joint]
+    u = u / total if total > 0.0 else knots_in[0, knot, joint]
+    nominal_out[knot, joint] = u
+    if knot == 0:
+        answer_out[joint] = u
+    if knot == 0 and joint == 0:
+        best = float(wp.inf)
+        finite = int(0)
+        bits = int(0)
+        for sample in range(nsample):
+            best = wp.min(best, cost_in[sample])
+            if wp.isfinite(cost_in[sample]):
+                finite += 1
+        for worldid in range(overflow_in.shape[0]):
+            bits = bits | overflow_in[worldid]
+        answer_out[nu] = best
+        answer_out[nu + 1] = cost_in[0]
+        answer_out[nu + 2] = float(finite)
+        answer_out[nu + 3] = float(bits)
+        random_out[1] += 1
