@@ -1,6 +1,9 @@
 """The tasks, by name."""
 
 from stickslip.mpc.task import Task
-from stickslip.mpc.tasks import fingertips
+from stickslip.mpc.tasks import allegro, fingertips, trifinger
 
-TASKS: dict[str, Task] = {task.name: task for task in (fingertips.ROTATE, fingertips.FLIP, fingertips.AIR)}
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (fingertips.ROTATE, fingertips.FLIP, fingertips.AIR, trifinger.TRIFINGER, allegro.ALLEGRO)
+}
