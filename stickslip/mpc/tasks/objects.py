@@ -12,7 +12,7 @@ MASS = 0.01
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A primitive: type and size in MuJoCo's words, where it is [m] and how it is turned (roll, pitch, yaw [rad])."""
+    """A primitive: type and size in MuJoCo's words, where it is [m] and how it is turned (about its x, then its y and z [rad])."""
 
     type: str
     size: tuple[float, ...]
@@ -58,7 +58,7 @@ def _ring(radius: float, thickness: float, n: int, material: str) -> tuple[Part,
     for i in range(n):
         a = 2.0 * math.pi * (i + 0.5) / n
         where = (middle * math.cos(a), middle * math.sin(a), 0.0)
-        parts.append(Part("capsule", (thickness, half), where, (0.5 * math.pi, 0.0, a), material))
+        parts.append(Part("capsule", (thickness, half), where, (-0.5 * math.pi, -a, 0.0), material))
     return tuple(parts)
 
 
