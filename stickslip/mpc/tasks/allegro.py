@@ -5,6 +5,7 @@ Lengths, mounts and joint ranges are those of the Allegro hand; the shapes are c
 """
 
 import dataclasses
+import itertools
 import math
 
 import mujoco
@@ -19,14 +20,18 @@ PALM = 0.12
 """Height of the upper face of the palm above the floor [m]."""
 CENTER = (0.0275, -0.005)
 """Where the object is to be on the palm, x and y [m]: between the fingertips and the thumb."""
+SLIP = 0.1
+"""Friction of fingertips on one another and on the palm, which no plan knows of."""
 NOISE = 0.005
 """Standard deviation of where the object starts, along x and y [m]."""
 
-_SCALES = {"cube": 0.85, "stick": 0.7, "ring": 0.9}
+_SCALES = {"cube": 0.85, "airplane": 0.9}
 
 
 def _thing(name: str) -> Thing:
     """The object as it fits the hand; round ones have a mark that shows how far they have turned."""
+    if name == "stick":
+        return Thing(0.015, (Part("box", (0.045, 0.013, 0.015), material="teal"),))
     thing = objects.THINGS[name].scaled(_SCALES.get(name, 1.0))
     if name == "can":
         mark = Part("box", (0.002, 0.012, 0.02), (0.0285, 0.0, 0.0), material="cream")
@@ -41,7 +46,7 @@ OBJECTS = ("cube", "can", "duck", "stick", "brick", "bottle", "camera", "mug", "
 THINGS: dict[str, Thing] = {name: _thing(name) for name in OBJECTS}
 """Every object as it fits the hand."""
 
-# Geoms collide by class: links touch the object; fingertips also touch one another and the palm.
+# Links touch the object only; pairs let fingertips touch one another and the palm, and slide there.
 _DEFAULTS = """\
   <default>
     <geom friction="1 0.005 0.0001" condim="4"/>
@@ -49,7 +54,7 @@ _DEFAULTS = """\
     <position kp="1"/>
     <default class="link"><geom type="capsule" contype="1" conaffinity="0" material="slate"/></default>
     <default class="tip">
-      <geom type="capsule" size="0.012" contype="5" conaffinity="4" mass="0.0096" material="cream"/>
+      <geom type="capsule" size="0.012" contype="1" conaffinity="0" mass="0.0096" material="cream"/>
       <site size="0.002" group="4"/>
     </default>
     <default class="shown"><geom contype="0" conaffinity="0" mass="0" material="stone"/></default>
@@ -126,6 +131,11 @@ def build(name: str) -> str:
     actuators = "".join(
         f'    <position name="{f}_{i}" joint="{f}_{i}"/>\n' for f in (*_FINGERS, "thumb") for i in range(4)
     )
+    touching = ("palm", *(f"{f}_tip" for f in (*_FINGERS, "thumb")))
+    pairs = "".join(
+        f'    <pair geom1="{a}" geom2="{b}" condim="3" friction="{SLIP} {SLIP}"/>\n'
+        for a, b in itertools.combinations(touching, 2)
+    )
     middle = (0.02, 0.0, PALM + 0.02)
     return (
         f'<mujoco model="allegro-{name}">\n{look.SHARED}  <option cone="elliptic" impratio="10"/>\n{_DEFAULTS}'
@@ -137,14 +147,14 @@ def build(name: str) -> str:
         + f"""\
     <body name="palm" pos="0 0 {PALM:g}">
       <geom name="palm" type="box" size="0.0475 0.0565 0.0204" pos="0 0 -0.0204" mass="0.4154" material="stone"
-        friction="0.5 0.005 0.0001" contype="1" conaffinity="4"/>
+        friction="0.5 0.005 0.0001" contype="1" conaffinity="0"/>
       <geom name="stand" class="shown" type="cylinder" size="0.03 {0.5 * PALM - 0.02:g}"
         pos="0 0 {-0.5 * PALM - 0.02:g}" material="slate"/>
 {fingers}\
     </body>
 """
         + objects.bodies(thing, (*CENTER, PALM + thing.height))
-        + f"  </worldbody>\n  <actuator>\n{actuators}  </actuator>\n</mujoco>\n"
+        + f"  </worldbody>\n  <contact>\n{pairs}  </contact>\n  <actuator>\n{actuators}  </actuator>\n</mujoco>\n"
     )
 
 

@@ -1,5 +1,6 @@
 """Three fingers of three hinges each, which face down around an object on the table: to move and turn it there."""
 
+import itertools
 import math
 
 import mujoco
@@ -17,7 +18,9 @@ LINK = 0.16
 """Length of a finger's links [m]."""
 TIP = 0.0115
 """Radius of a fingertip [m]."""
-HOME = (0.0, 0.75, -1.15)
+SLIP = 0.1
+"""Friction of fingertips on one another and on the table, which no plan knows of."""
+HOME = (0.0, 0.85, -1.15)
 """Joint angles of every finger at the start [rad]."""
 REACH = 0.05
 """How far the object starts from the middle, and ends from it, at the most, along x and y [m]."""
@@ -25,13 +28,13 @@ REACH = 0.05
 OBJECTS = ("cube", "brick", "stick", "can", "tin", "duck", "bottle", "camera", "mug", "airplane", "ring", "cross")
 
 _COLORS = ("coral", "teal", "blue")
-# Links touch the object and the table; fingertips also one another.
+# Links touch the object and the table; pairs let fingertips touch one another too, and slide there and on the table.
 _DEFAULTS = """\
   <default>
     <geom friction="1 0.005 0.0001" condim="4"/>
     <position kp="10" kv="0.05"/>
     <default class="finger"><geom type="capsule" contype="1" conaffinity="0"/></default>
-    <default class="tip"><geom type="sphere" size="{tip}" contype="5" conaffinity="4"/></default>
+    <default class="tip"><geom type="sphere" size="{tip}" contype="1" conaffinity="0"/></default>
     <default class="shown"><geom contype="0" conaffinity="0" mass="0" material="slate"/></default>
     <default class="object"><geom friction="1 0.005 0.0001" condim="4"/></default>
     <default class="goal"><geom contype="0" conaffinity="0" rgba="0.35 0.75 0.40 0.30" mass="0"/></default>
@@ -77,6 +80,10 @@ def build(name: str) -> str:
         )
         for j in range(3):
             actuators += f'    <position name="finger{i}_{j}" joint="finger{i}_{j}"/>\n'
+    pairs = "".join(
+        f'    <pair geom1="{a}" geom2="{b}" condim="3" friction="{SLIP} {SLIP}"/>\n'
+        for a, b in itertools.combinations(("floor", *(f"finger{i}_tip" for i in range(3))), 2)
+    )
     middle = (0.0, 0.0, 0.11)
     return (
         f'<mujoco model="trifinger-{name}">\n{look.SHARED}{_DEFAULTS.format(tip=TIP)}'
@@ -84,10 +91,10 @@ def build(name: str) -> str:
         + "  <worldbody>\n"
         + look.lights(middle, 0.9)
         + look.camera((0.10, -0.62, 0.42), middle)
-        + look.FLOOR.replace("/>", ' conaffinity="5"/>')
+        + look.FLOOR
         + fingers
         + objects.bodies(thing, (0.0, 0.0, thing.height))
-        + f"  </worldbody>\n  <actuator>\n{actuators}  </actuator>\n</mujoco>\n"
+        + f"  </worldbody>\n  <contact>\n{pairs}  </contact>\n  <actuator>\n{actuators}  </actuator>\n</mujoco>\n"
     )
 
 
