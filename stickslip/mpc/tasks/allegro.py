@@ -18,20 +18,20 @@ from stickslip.scenes import look
 
 PALM = 0.12
 """Height of the upper face of the palm above the floor [m]."""
-CENTER = (0.0275, -0.005)
+CENTER = (0.0275, 0.0)
 """Where the object is to be on the palm, x and y [m]: between the fingertips and the thumb."""
 SLIP = 0.1
 """Friction of fingertips on one another and on the palm, which no plan knows of."""
 NOISE = 0.005
 """Standard deviation of where the object starts, along x and y [m]."""
 
-_SCALES = {"cube": 0.85, "airplane": 0.9}
+_SCALES = {"cube": 0.85, "airplane": 0.9, "cross": 0.9}
 
 
 def _thing(name: str) -> Thing:
     """The object as it fits the hand; round ones have a mark that shows how far they have turned."""
     if name == "stick":
-        return Thing(0.015, (Part("box", (0.045, 0.013, 0.015), material="teal"),))
+        return Thing(0.015, (Part("box", (0.042, 0.013, 0.015), material="teal"),))
     thing = objects.THINGS[name].scaled(_SCALES.get(name, 1.0))
     if name == "can":
         mark = Part("box", (0.002, 0.012, 0.02), (0.0285, 0.0, 0.0), material="cream")
@@ -67,7 +67,7 @@ _DEFAULTS = """\
 _FINGER = """\
       <body name="{f}_base" pos="{pos}" euler="0 0 {heading:.6g}" childclass="link" gravcomp="1">
         <joint name="{f}_0" axis="1 0 0" range="-0.47 0.47"/>
-        <geom name="{f}_base" size="0.0105" fromto="0 -0.004 0 0 0.004 0" mass="0.0119"/>
+        <geom name="{f}_base" size="0.009" fromto="0 -0.004 0 0 0.004 0" mass="0.0119"/>
         <body name="{f}_proximal" pos="0.0164 0 0" gravcomp="1">
           <joint name="{f}_1" range="-0.196 1.61"/>
           <geom name="{f}_proximal" size="0.0105" fromto="0 0 0 0.054 0 0" mass="0.065"/>
@@ -89,7 +89,7 @@ _FINGER = """\
 _THUMB = """\
       <body name="thumb_base" pos="0.001513 -0.019333 -0.0293" euler="0 0 {heading:.6g}" childclass="link" gravcomp="1">
         <joint name="thumb_0" range="0.263 1.396"/>
-        <geom name="thumb_base" size="0.0145" fromto="0.010 -0.022 0.002 0.030 -0.026 0.005" mass="0.0176"/>
+        <geom name="thumb_base" size="0.0125" fromto="0.010 -0.022 0.002 0.030 -0.027 0.005" mass="0.0176"/>
         <body name="thumb_proximal" pos="0.0399 -0.027 0.005" gravcomp="1">
           <joint name="thumb_1" axis="1 0 0" range="-0.105 2.163"/>
           <geom name="thumb_proximal" size="0.0105" fromto="0 0 0 0.0177 0 0" mass="0.0119"/>
@@ -113,12 +113,7 @@ _FINGERS: dict[str, tuple[tuple[float, float, float], float]] = {
     "middle": ((0.0482, 0.0, -0.0111), 0.0),
     "ring": ((0.045958, 0.0435, -0.0111), math.radians(5.0)),
 }
-HOME = (
-    (0.125, 1.13, 1.45, 1.24),
-    (-0.02, 0.445, 1.17, 1.5),
-    (-0.459, 1.54, 1.11, 1.23),
-    (0.638, 1.85, 1.5, 1.26),
-)
+HOME = ((0.47, 0.6, 1.4, 1.0), (0.0, 0.0, 1.2, 1.3), (-0.47, 0.9, 1.3, 0.9), (0.4, 1.85, 1.3, 0.8))
 """Joint angles at the start: index, middle and ring finger, thumb [rad]."""
 
 
@@ -177,7 +172,7 @@ ALLEGRO = Task(
     tips=("index_tip", "middle_tip", "ring_tip", "thumb_tip"),
     cost=Cost(contact=1.0, control=0.1, final_position=1000.0, final_orientation=50.0),
     success=Success(position=math.inf, rotation=0.04),
-    model=QuasiDynamic(step=0.1, rotation=0.1, joints=1.0, contact=0.5, slots=20),
+    model=QuasiDynamic(step=0.1, rotation=0.1, joints=1.0, contact=1.0, slots=20),
     bound=0.2,
     substeps=50,
     longest=500,

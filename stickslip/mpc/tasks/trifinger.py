@@ -119,7 +119,7 @@ TRIFINGER = Task(
     tips=("finger0_tip", "finger1_tip", "finger2_tip"),
     cost=Cost(contact=0.5, grasp=0.05, control=10.0, final_position=5000.0, final_orientation=50.0),
     success=Success(position=0.02, rotation=0.04),
-    model=QuasiDynamic(step=0.1, rotation=0.1, joints=10.0, contact=0.5, slots=15),
+    model=QuasiDynamic(step=0.1, rotation=0.1, joints=10.0, contact=2.0, slots=15),
     bound=0.01,
     substeps=20,
     longest=500,
