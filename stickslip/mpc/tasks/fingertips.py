@@ -13,6 +13,8 @@ RADIUS = 0.01
 """Of a fingertip [m]."""
 START = 0.11
 """Distance of the fingertips from the middle at the start [m]."""
+CLEARANCE = 0.01
+"""Least height of an object's lowest point above the floor, where it is to be held in the air [m]."""
 _COLORS = ("0.85 0.33 0.31 1", "0.36 0.68 0.42 1", "0.30 0.50 0.80 1")
 
 OBJECTS = ("cube", "brick", "stick")
@@ -57,28 +59,36 @@ def _start(rng: np.random.Generator, name: str) -> Array:
 
 
 def sample_rotate(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:
+    """Lying on the floor, anywhere near, turned anyhow about the vertical."""
     start = _start(rng, name)
     x, y = rng.uniform(-0.1, 0.1, 2)
-    yaw = rng.uniform(-math.pi, math.pi)
-    return start, Goal(np.array([x, y, objects.THINGS[name].height]), quat_of(0.0, 0.0, yaw))
+    return start, _on_floor(name, x, y, quat_of(0.0, 0.0, rng.uniform(-math.pi, math.pi)))
 
 
 def sample_flip(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:
+    """Touching the floor, tilted by up to a right angle about two axes as well; it need not stay there by itself."""
     start = _start(rng, name)
     x, y = rng.uniform(-0.1, 0.1, 2)
     yaw = rng.uniform(-math.pi, math.pi)
     pitch, roll = rng.uniform(-0.5 * math.pi, 0.5 * math.pi, 2)
-    return start, Goal(np.array([x, y, objects.THINGS[name].height]), quat_of(roll, pitch, yaw))
+    return start, _on_floor(name, x, y, quat_of(roll, pitch, yaw))
 
 
 def sample_air(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:
+    """Above the floor, turned by any angle about an axis that is mostly between y and z."""
     start = _start(rng, name)
     x, y = rng.uniform(-0.1, 0.1, 2)
     z = rng.uniform(0.03, 0.10)
     axis = rng.normal([0.0, 1.0, 1.0], math.sqrt(0.1))
     quat = np.zeros(4)
     mujoco.mju_axisAngle2Quat(quat, axis / np.linalg.norm(axis), rng.uniform(-math.pi, math.pi))
-    return start, Goal(np.array([x, y, z]), quat)
+    lifted = objects.THINGS[name].depth(quat) + CLEARANCE
+    return start, Goal(np.array([x, y, max(z, lifted)]), quat)
+
+
+def _on_floor(name: str, x: float, y: float, quat: Array) -> Goal:
+    """The goal with that orientation that touches the floor."""
+    return Goal(np.array([x, y, objects.THINGS[name].depth(quat)]), quat)
 
 
 _MODEL = QuasiDynamic(step=0.1, rotation=0.05, joints=100.0, contact=1.0, slots=10)

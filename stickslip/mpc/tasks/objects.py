@@ -3,7 +3,10 @@
 import dataclasses
 import math
 
-from stickslip.mpc.task import GOAL, OBJECT
+import mujoco
+import numpy as np
+
+from stickslip.mpc.task import GOAL, OBJECT, Array
 from stickslip.scenes import look
 
 MASS = 0.01
@@ -19,6 +22,26 @@ class Part:
     pos: tuple[float, float, float] = (0.0, 0.0, 0.0)
     euler: tuple[float, float, float] = (0.0, 0.0, 0.0)
     material: str = "sand"
+
+    def depth(self, down: Array) -> float:
+        """How far it reaches from the object's middle along a unit vector `down`, seen from the object [m]."""
+        turned = np.zeros(9)
+        quat = np.zeros(4)
+        mujoco.mju_euler2Quat(quat, np.array(self.euler), "xyz")
+        mujoco.mju_quat2Mat(turned, quat)
+        own = turned.reshape(3, 3).T @ down
+        s, along = self.size, abs(own[2])
+        if self.type == "sphere":
+            reach = s[0]
+        elif self.type == "capsule":
+            reach = s[0] + s[1] * along
+        elif self.type == "cylinder":
+            reach = s[0] * math.sqrt(max(0.0, 1.0 - along**2)) + s[1] * along
+        elif self.type == "ellipsoid":
+            reach = float(np.linalg.norm(own * s))
+        else:
+            reach = float(np.abs(own) @ s)
+        return float(down @ self.pos) + reach
 
     def volume(self) -> float:
         """m^3; what it shares with other parts is not taken off."""
@@ -40,6 +63,12 @@ class Thing:
     height: float
     parts: tuple[Part, ...]
     mass: float = MASS
+
+    def depth(self, quat: Array) -> float:
+        """How far below its middle it reaches when it is turned by `quat` (4,) [m]."""
+        matrix = np.zeros(9)
+        mujoco.mju_quat2Mat(matrix, quat)
+        return max(part.depth(-matrix[6:]) for part in self.parts)
 
     def scaled(self, by: float) -> "Thing":
         """The same object, larger or smaller."""
