@@ -26,20 +26,22 @@ NOISE = 0.005
 """Standard deviation of where the object starts, along x and y [m]."""
 
 _SCALES = {"cube": 0.85, "airplane": 0.9, "cross": 0.9}
+_OWN = {
+    "stick": Thing(0.015, (Part("box", (0.037, 0.012, 0.015), material="teal"),)),
+    "ring": Thing(0.013, objects.ring(0.027, 0.013, 10, "coral")),
+}
+# Round objects have a mark that shows how far they have turned.
+_MARKS = {
+    "can": Part("box", (0.002, 0.012, 0.02), (0.0285, 0.0, 0.0), material="cream"),
+    "ring": Part("box", (0.006, 0.004, 0.003), (0.027, 0.0, 0.0105), material="cream"),
+}
 
 
 def _thing(name: str) -> Thing:
-    """The object as it fits the hand; round ones have a mark that shows how far they have turned."""
-    if name == "stick":
-        return Thing(0.015, (Part("box", (0.042, 0.013, 0.015), material="teal"),))
-    thing = objects.THINGS[name].scaled(_SCALES.get(name, 1.0))
-    if name == "can":
-        mark = Part("box", (0.002, 0.012, 0.02), (0.0285, 0.0, 0.0), material="cream")
-    elif name == "ring":
-        mark = Part("box", (0.006, 0.004, 0.003), (0.0325, 0.0, 0.008), material="cream")
-    else:
-        return thing
-    return dataclasses.replace(thing, parts=(*thing.parts, mark))
+    """The object as it fits the hand: made for it, or one of all tasks in another size."""
+    thing = _OWN[name] if name in _OWN else objects.THINGS[name].scaled(_SCALES.get(name, 1.0))
+    marks = (_MARKS[name],) if name in _MARKS else ()
+    return dataclasses.replace(thing, parts=thing.parts + marks)
 
 
 OBJECTS = ("cube", "can", "duck", "stick", "brick", "bottle", "camera", "mug", "airplane", "ring", "cross")
@@ -131,13 +133,13 @@ def build(name: str) -> str:
         f'    <pair geom1="{a}" geom2="{b}" condim="3" friction="{SLIP} {SLIP}"/>\n'
         for a, b in itertools.combinations(touching, 2)
     )
-    middle = (0.02, 0.0, PALM + 0.02)
+    middle = (0.02, 0.0, PALM + 0.01)
     return (
         f'<mujoco model="allegro-{name}">\n{look.SHARED}  <option cone="elliptic" impratio="10"/>\n{_DEFAULTS}'
         + look.statistic(middle, 0.35)
         + "  <worldbody>\n"
         + look.lights(middle, 0.6)
-        + look.camera((-0.16, -0.26, 0.36), middle)
+        + look.camera((-0.12, -0.25, 0.36), middle)
         + look.FLOOR
         + f"""\
     <body name="palm" pos="0 0 {PALM:g}">

@@ -84,13 +84,13 @@ def build(name: str) -> str:
         f'    <pair geom1="{a}" geom2="{b}" condim="3" friction="{SLIP} {SLIP}"/>\n'
         for a, b in itertools.combinations(("floor", *(f"finger{i}_tip" for i in range(3))), 2)
     )
-    middle = (0.0, 0.0, 0.11)
+    middle = (0.0, 0.02, 0.12)
     return (
         f'<mujoco model="trifinger-{name}">\n{look.SHARED}{_DEFAULTS.format(tip=TIP)}'
         + look.statistic(middle, 0.6)
         + "  <worldbody>\n"
         + look.lights(middle, 0.9)
-        + look.camera((0.10, -0.62, 0.42), middle)
+        + look.camera((0.08, -0.57, 0.40), middle)
         + look.FLOOR
         + fingers
         + objects.bodies(thing, (0.0, 0.0, thing.height))
