@@ -8,11 +8,15 @@ import dataclasses
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
 from stickslip.mpc.task import OBJECT, Array, Problem, QuasiDynamic
 
 EDGES = 4
 """Of the friction pyramid of a contact."""
+MOST = 4
+"""Contacts with one body that count. Softplus pushes with log(2) / beta at an edge that only just touches, so an object
+that stands on ten points would float in the plan, and the fingers would wait for it there."""
 FAR = 1.0
 """Distance of a contact that there is not [m]."""
 
@@ -67,6 +71,22 @@ class ContactRows:
         mujoco.mj_fwdPosition(m, d)
         contact = d.contact
         body = m.geom_bodyid[contact.geom]
-        mine = (contact.efc_address >= 0) & (body == self._object).any(axis=1)
+        mine = np.flatnonzero((contact.efc_address >= 0) & (body == self._object).any(axis=1))
+        if len(mine) > MOST:
+            other = np.where(body[mine, 0] == self._object, body[mine, 1], body[mine, 0])
+            groups = [mine[other == it] for it in np.unique(other)]
+            mine = np.concatenate([g[_spread(contact.pos[g], contact.dist[g])] for g in groups])
         index = (contact.efc_address[mine][:, None] + np.arange(EDGES)).reshape(-1)
         return Rows(d.efc_J.reshape(d.nefc, m.nv)[index], np.repeat(contact.dist[mine], EDGES))
+
+
+def _spread(pos: Array, dist: Array) -> NDArray[np.intp]:
+    """Which contacts stand for all those with one body: the deepest, and one after another the farthest from them."""
+    if len(dist) <= MOST:
+        return np.arange(len(dist))
+    chosen = [int(np.argmin(dist))]
+    apart = np.full(len(dist), np.inf)
+    for _ in range(MOST - 1):
+        apart = np.minimum(apart, np.linalg.norm(pos - pos[chosen[-1]], axis=1))
+        chosen.append(int(np.argmax(apart)))
+    return np.array(chosen)

@@ -1,8 +1,17 @@
 """The tasks, by name."""
 
 from stickslip.mpc.task import Task
-from stickslip.mpc.tasks import fingertips, leap
+from stickslip.mpc.tasks import allegro, fingertips, leap, trifinger
 
 TASKS: dict[str, Task] = {
-    task.name: task for task in (fingertips.ROTATE, fingertips.FLIP, fingertips.AIR, leap.YAW, leap.ROLL)
+    task.name: task
+    for task in (
+        fingertips.ROTATE,
+        fingertips.FLIP,
+        fingertips.AIR,
+        trifinger.TRIFINGER,
+        allegro.ALLEGRO,
+        leap.YAW,
+        leap.ROLL,
+    )
 }

@@ -15,7 +15,7 @@ MASS = 0.01
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A primitive: type and size in MuJoCo's words, where it is [m] and how it is turned (roll, pitch, yaw [rad])."""
+    """A primitive: type and size in MuJoCo's words, where it is [m], how it is turned about its own x, y, z [rad]."""
 
     type: str
     size: tuple[float, ...]
@@ -79,7 +79,7 @@ class Thing:
         return Thing(by * self.height, parts, self.mass)
 
 
-def _ring(radius: float, thickness: float, n: int, material: str) -> tuple[Part, ...]:
+def ring(radius: float, thickness: float, n: int, material: str) -> tuple[Part, ...]:
     """A flat ring of capsules."""
     half = radius * math.sin(math.pi / n)
     middle = radius * math.cos(math.pi / n)
@@ -87,7 +87,7 @@ def _ring(radius: float, thickness: float, n: int, material: str) -> tuple[Part,
     for i in range(n):
         a = 2.0 * math.pi * (i + 0.5) / n
         where = (middle * math.cos(a), middle * math.sin(a), 0.0)
-        parts.append(Part("capsule", (thickness, half), where, (0.5 * math.pi, 0.0, a), material))
+        parts.append(Part("capsule", (thickness, half), where, (-0.5 * math.pi, -a, 0.0), material))
     return tuple(parts)
 
 
@@ -142,7 +142,7 @@ THINGS: dict[str, Thing] = {
             Part("box", (0.009, 0.003, 0.013), (-0.042, 0.0, 0.015), material="stone"),
         ),
     ),
-    "ring": Thing(0.011, _ring(0.036, 0.011, 10, "coral")),
+    "ring": Thing(0.011, ring(0.036, 0.011, 10, "coral")),
     "cross": Thing(
         0.02,
         (
