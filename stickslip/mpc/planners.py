@@ -26,7 +26,18 @@ def _implicit(problem: Problem, **options: Any) -> Planner:
     return Implicit(problem, **options)
 
 
-PLANNERS: dict[str, Callable[..., Planner]] = {"newton": _newton, "ipopt": _ipopt, "implicit": _implicit}
+def _mppi(problem: Problem, **options: Any) -> Planner:
+    from stickslip.mpc.mppi import Mppi
+
+    return Mppi(problem, **options)
+
+
+PLANNERS: dict[str, Callable[..., Planner]] = {
+    "newton": _newton,
+    "mppi": _mppi,
+    "ipopt": _ipopt,
+    "implicit": _implicit,
+}
 """What makes each planner from a problem and its own options."""
 
 
