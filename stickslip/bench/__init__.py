@@ -12,6 +12,8 @@ from stickslip.bench.hold import Hold
 from stickslip.bench.particles import Particles
 from stickslip.bench.penetration import Penetration
 from stickslip.bench.pile import Pile
+from stickslip.bench.plan_gradient import PlanGradient
+from stickslip.bench.plan_mppi import PlanMppi
 from stickslip.bench.planar_pushing import PlanarPushing
 from stickslip.bench.push_cubes import PushCubes
 from stickslip.bench.resolution import Resolution
@@ -58,6 +60,8 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         SoftDistance(),
         ForceProfile(),
         PlanarPushing(),
+        PlanGradient(),
+        PlanMppi(),
         Scaling(),
         Throughput(),
         Speed(),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import stickslip
-from stickslip.bench import drake, mjx, qp
+from stickslip.bench import drake, mjx, planners, qp
 from stickslip.bench.result import package_version
 from stickslip.errors import InputError
 from stickslip.physics.base import Physics
@@ -40,6 +40,8 @@ def describe(physics: Physics[Any, Any]) -> dict[str, Any]:
     described: dict[str, Any] = {"physics": physics.name, "parameters": parameters}
     if isinstance(physics, qp.QpModel):
         described["osqp"] = package_version("osqp")
+    if isinstance(physics, (planners.IpoptPlanner, planners.ImplicitPlanner)):
+        described["casadi"] = package_version("casadi")
     if isinstance(physics, drake.Drake):
         described["drake"] = package_version("drake")
     if isinstance(physics, (mjx.Mjx, stickslip.Scm)):
@@ -58,7 +60,7 @@ def _resolve(spec: str) -> Physics[Any, Any]:
         if text:
             raise InputError(f"{spec!r}: {ANTI_CREEP} takes no parameters; write mujoco:anti_creep=true,{text}")
         name, text = "mujoco", "anti_creep=True"
-    others = {kind.name: kind for kind in (qp.QpModel, drake.Drake, mjx.Mjx)} | {PAPER: stickslip.PbdR}
+    others = {kind.name: kind for kind in (qp.QpModel, drake.Drake, mjx.Mjx, *planners.KINDS)} | {PAPER: stickslip.PbdR}
     kinds: Mapping[str, Any] = {**stickslip.PHYSICS, **others}
     if name not in kinds:
         known = [*names(), *FOILS, *APART, *others]

@@ -178,6 +178,8 @@ def source(experiment: type) -> str:
     """
     root = pathlib.Path(stickslip.__file__).parent
     paths = [*root.glob("physics/**/*.py"), *root.glob("scenes/**/*.py"), root / "simulation.py"]
+    if experiment.__module__.startswith("stickslip.bench.plan_"):
+        paths += [*root.glob("mpc/**/*.py"), root / "bench" / "planning.py", root / "bench" / "planners.py"]
     paths += [root / "bench" / f"{name}.py" for name in SHARED]
     paths.append(pathlib.Path(inspect.getfile(experiment)))
     digest = hashlib.sha256()

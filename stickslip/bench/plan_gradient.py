@@ -1,0 +1,180 @@
+"""`plan-gradient`: three fingertips, a TriFinger and an Allegro-like hand, with planners that use derivatives.
+
+Each trial starts and is to end at random, the same for every planner. MuJoCo in C is the plant, and waits for every
+plan. A planner is timed afterwards, alone: it goes once more through the states of the first trial.
+
+`newton` solves the quasi-dynamic closed form by Gauss-Newton, `ipopt` the same problem by multiple shooting, `implicit`
+has the complementarity conditions of the convex model as constraints. The last two take many times longer: they run
+with the cube alone, a few trials, of fewer steps.
+
+The last cases turn the cube with other contact stiffnesses K in the plan's model.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stickslip.bench import planning, series, style
+from stickslip.bench.experiment import Experiment, Outcome, Reported, Score, Trial, setting
+from stickslip.bench.planners import NewtonPlanner, PlannerContender
+from stickslip.bench.result import Result
+from stickslip.errors import InputError, Unsupported
+from stickslip.mpc import trial as mpc_trial
+from stickslip.mpc.task import compile_problem
+from stickslip.mpc.tasks import TASKS
+from stickslip.physics.base import Physics
+
+COMMON = "cube"
+"""The object that every planner runs with."""
+SWEPT = "fingertips-rotate"
+"""The task of the sweep over K."""
+REPLAYED = 200
+"""Most plans that are timed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    tasks: tuple[str, ...] = setting(
+        ("fingertips-rotate", "fingertips-flip", "fingertips-air", "trifinger", "allegro"), "tasks"
+    )
+    trials: int = setting(20, "trials of each object", low=1, high=10_000)
+    objects: int = setting(100, "objects of each task, at most", low=1, high=100)
+    others: int = setting(3, "trials of the planners other than newton", low=1, high=10_000)
+    steps: int = setting(250, "control steps of those, at most", low=2, high=100_000)
+    stiffness: tuple[float, ...] = setting(
+        (0.001, 0.01, 0.1, 1.0, 10.0, 100.0), "contact stiffnesses K of the sweep", low=1e-9, high=1e9
+    )
+    sweep: int = setting(10, "trials with each of them", low=1, high=10_000)
+    longest: int = setting(500, "control steps of those, at most", low=2, high=100_000)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A task with an object; `contact` is K of the sweep."""
+
+    task: str
+    object: str
+    contact: float | None = None
+
+
+class PlanGradient(Experiment[Settings]):
+    name = "plan-gradient"
+    summary = "success, errors and plan times of planners with derivatives: fingertips, TriFinger, Allegro-like hand"
+    source = "Complementarity-Free Multi-Contact Modeling and Optimization for Dexterous Manipulation, Tables III-VIII"
+    settings = Settings
+    quick = {
+        "tasks": ("fingertips-rotate",), "trials": 1, "objects": 1, "others": 1, "steps": 3, "stiffness": (1.0,),
+        "sweep": 1, "longest": 3,
+    }  # fmt: skip
+    only = ("newton", "ipopt", "implicit")
+    timing = True
+
+    def cases(self, settings: Settings) -> Mapping[str, Case]:
+        cases = {}
+        for name in settings.tasks:
+            if name not in TASKS:
+                raise InputError(f"tasks is {name!r}: there is no such task; there are: {', '.join(TASKS)}")
+            for thing in TASKS[name].objects[: settings.objects]:
+                cases[f"{name} {thing}"] = Case(name, thing)
+        for contact in settings.stiffness:
+            cases[_swept(contact)] = Case(SWEPT, COMMON, contact)
+        return cases
+
+    def measure(self, case: Case, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:
+        if not isinstance(physics, PlannerContender):
+            raise Unsupported(f"{physics.name} is no planner; there are: {', '.join(self.only)}")
+        main = isinstance(physics, NewtonPlanner)
+        if not main and (case.object != COMMON or case.contact is not None):
+            raise Unsupported(f"{physics.name} takes too long: it runs with the {COMMON} alone")
+        if case.contact is not None:
+            physics, trials, longest = NewtonPlanner(case.contact), settings.sweep, settings.longest
+        elif main:
+            trials, longest = settings.trials, settings.steps if trial.quick else TASKS[case.task].longest
+        else:
+            physics.make(compile_problem(TASKS[case.task], case.object))  # an optional package that is missing shows
+            trials, longest = settings.others, settings.steps
+        ran = list(
+            planning.many(_run, [(case, physics, trial.seed + place, longest) for place in range(trials)], trial)
+        )
+        figures = planning.figures(ran)
+        if case.contact is None:
+            problem = compile_problem(TASKS[case.task], case.object)
+            figures |= planning.replay(problem, physics.make(problem), ran[0], REPLAYED, trial.clock)
+        return Outcome(figures, planning.series(ran), planning.failures(ran))
+
+    def relate(self, result: Result) -> None:
+        """How many times longer than newton another planner takes."""
+        for label in result.contenders:
+            for case in result.cases:
+                ours = result.figure("newton", case, "plan_p50_ms")
+                if label != "newton" and result.has(label, case) and ours > 0.0:
+                    figures = result.outcomes[label][case]["figures"]
+                    figures["times_newton"] = result.figure(label, case, "plan_p50_ms") / ours
+
+    def scores(self, settings: Settings) -> Sequence[Score]:
+        scores = []
+        for name in settings.tasks:
+            case = f"{name} {TASKS[name].objects[0]}"
+            scores.append(Score(f"{name}: success with the {TASKS[name].objects[0]}", case, "success", "", "high"))
+            scores.append(Score(f"{name}: time of a plan", case, "plan_p50_ms", "ms"))
+        return scores
+
+    def reported(self, result: Result) -> Sequence[Reported]:
+        settings = self.make_settings(result.settings)
+        told = {
+            "fingertips-rotate": "100 %",
+            "fingertips-flip": "over 95 %",
+            "fingertips-air": "over 90 %",
+            "trifinger": "about 80 Hz",
+            "allegro": "97.6 %, 11.5 deg, over 50 Hz",
+        }
+        rows = []
+        for name in settings.tasks:
+            cases = [case for case in result.cases if case.startswith(f"{name} ") and result.has("newton", case)]
+            if name not in told or not cases:
+                continue
+            mean = {
+                figure: sum(result.figure("newton", case, figure) for case in cases) / len(cases)
+                for figure in ("success", "plan_p50_ms")
+            }
+            measured = f"{100 * mean['success']:.1f} % of {len(cases)} objects, {style.number(mean['plan_p50_ms'])} ms"
+            rows.append(Reported(f"{name}: success over all objects", told[name], measured))
+        return rows
+
+    def draw(self, result: Result) -> Any:
+        settings = self.make_settings(result.settings)
+        title = f"plan-gradient: {settings.trials} trials an object, plant MuJoCo in C, on {result.machine['device']}"
+        fig, axes = style.figure(title, 3, 1, width=16.0, height=3.6)
+        cases = [case for case in result.cases if not case.startswith("K ")]
+        lone = [case for case in cases if case.endswith(f" {COMMON}")]
+        series.bars(axes[0, 0], _only(result, "newton"), cases, "success", cases, log=False)
+        style.label(axes[0, 0], "newton: share of trials that succeeded", "", "success")
+        low, middle = style.split(axes[1, 0], 2)
+        series.bars(low, result, lone, "plan_p50_ms", lone)
+        style.label(low, f"time of a plan, median ({COMMON})", "", "time [ms]")
+        series.bars(middle, result, lone, "success", lone, log=False)
+        style.label(middle, f"success ({COMMON}; others than newton: {settings.others} short trials)", "", "success")
+        left, right = style.split(axes[2, 0], 2)
+        series.bars(left, _only(result, "newton"), cases, "angle_deg", [c.split()[-1] for c in cases], log=False)
+        style.label(left, "newton: rotation still to go after success, mean", "", "angle [deg]")
+        swept = [_swept(contact) for contact in settings.stiffness]
+        series.bars(right, _only(result, "newton"), swept, "success", swept, log=False)
+        style.label(right, f"stiffness of contact in the plan's model ({SWEPT}, {COMMON})", "", "success")
+        style.legend(fig, [low, middle])
+        return fig
+
+
+def _run(case: Case, physics: PlannerContender, seed: int, longest: int) -> Any:
+    """A trial, in a process of its own."""
+    task = dataclasses.replace(TASKS[case.task], longest=longest)
+    problem = compile_problem(task, case.object)
+    return mpc_trial.run(problem, physics.make(problem), seed)
+
+
+def _swept(contact: float) -> str:
+    return f"K {contact:g}"
+
+
+def _only(result: Result, label: str) -> Result:
+    """A result with one of its contenders."""
+    return dataclasses.replace(result, contenders={label: result.contenders.get(label, {})})
