@@ -4,7 +4,6 @@ The whole plan is one graph: put all worlds where the plan starts, draw controls
 before each step, weigh, average. The host uploads one array before and reads one after.
 """
 
-import copy
 import dataclasses
 import math
 import time
@@ -271,8 +270,11 @@ class Mppi(Planner):
 
 
 def _plan_model(problem: Problem) -> mujoco.MjModel:
-    """A copy of the model that says what it has not, so that a step launches no kernels for it."""
-    mjm = copy.copy(problem.mjm)
+    """The model without cameras and lights, that says what it has not, so that a step launches no kernels for it."""
+    spec = mujoco.MjSpec.from_string(problem.task.build(problem.object))
+    for unseen in [*spec.cameras, *spec.lights]:
+        spec.delete(unseen)
+    mjm = spec.compile()
     off = mujoco.mjtDisableBit
     if not mjm.dof_frictionloss.any() and not mjm.tendon_frictionloss.any():
         mjm.opt.disableflags |= int(off.mjDSBL_FRICTIONLOSS)

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import mujoco_warp as mjw
 import warp as wp
@@ -98,10 +99,13 @@ def compose(
     ]
 
 
-def run(stages: list[Stage], m: mjw.Model, d: mjw.Data) -> None:
-    """Run the stages of a physics without contact rows; on CUDA collision runs beside what does not need contacts.
+def run(stages: list[Stage], m: mjw.Model, d: mjw.Data, made: dict[str, Any]) -> None:
+    """Run the stages of a physics without contact rows; on CUDA those beside each other that do not need each other.
 
-    Both branches are short of work for the whole GPU at a few hundred worlds. They meet before "contact".
+    A branch is short of work for the whole GPU at a few hundred worlds, and a chain of small kernels is what takes the
+    time. Collision runs beside all that needs no contacts, and meets it before "contact". Inertia, with what
+    `made["after inertia"]` makes of it, runs beside velocities and actuation. "acceleration" runs beside the solve of
+    the integration, which calls `made["join"]` before it advances.
     """
     if not d.qpos.device.is_cuda or _needs_contacts_early(m):
         for _, stage in stages:
@@ -109,18 +113,29 @@ def run(stages: list[Stage], m: mjw.Model, d: mjw.Data) -> None:
         return
     by_name = dict(stages)
     order = [name for name, _ in stages]
-    join = order.index("contact")
     main = wp.get_stream(d.qpos.device)
-    side = _side_stream(d.qpos.device.alias)
-    by_name["kinematics"]()
-    with wp.ScopedStream(side):
-        by_name["collision"]()
-    for name in order[:join]:
-        if name not in ("kinematics", "collision"):
+    side, second = _side_streams(d.qpos.device.alias)
+    apart = not m.nsensor and not m.opt.enableflags & mjw.EnableBit.ENERGY and not m.opt.run_rne_postconstraint
+    for name in order:
+        if name == "contact":
+            main.wait_stream(side)
+        if name == "smooth acceleration" and apart:
+            main.wait_stream(second)
+        if name == "collision":
+            continue
+        if name == "inertia" and apart:
+            with wp.ScopedStream(second):
+                by_name[name]()
+                made["after inertia"]()
+        elif name == "acceleration" and apart:
+            with wp.ScopedStream(second):
+                by_name[name]()
+            made["join"] = lambda: main.wait_stream(second)
+        else:
             by_name[name]()
-    main.wait_stream(side)
-    for name in order[join:]:
-        by_name[name]()
+        if name == "kinematics":
+            with wp.ScopedStream(side):
+                by_name["collision"]()
 
 
 def _needs_contacts_early(m: mjw.Model) -> bool:
@@ -130,5 +145,5 @@ def _needs_contacts_early(m: mjw.Model) -> bool:
 
 
 @functools.cache
-def _side_stream(alias: str) -> wp.Stream:
-    return wp.Stream(wp.get_device(alias))
+def _side_streams(alias: str) -> tuple[wp.Stream, wp.Stream]:
+    return wp.Stream(wp.get_device(alias)), wp.Stream(wp.get_device(alias))

@@ -38,7 +38,7 @@ def build(name: str) -> str:
             actuators += f'    <position joint="tip{i}_{axis}" kp="100" kv="2"/>\n'
     middle = (0.0, 0.0, 0.04)
     return (
-        f'<mujoco model="fingertips-{name}">\n{look.SHARED}  <option cone="elliptic" impratio="100"/>\n'
+        f'<mujoco model="fingertips-{name}">\n{look.SHARED}  <option cone="elliptic" impratio="10"/>\n'
         + f"  <default>\n{objects.DEFAULTS}  </default>\n"
         + look.statistic(middle, 0.4)
         + "  <worldbody>\n"
@@ -92,7 +92,7 @@ def _on_floor(name: str, x: float, y: float, quat: Array) -> Goal:
     return Goal(np.array([x, y, objects.THINGS[name].depth(quat)]), quat)
 
 
-_MODEL = QuasiDynamic(step=0.1, rotation=0.05, joints=100.0, contact=1.0, friction=0.8, slots=10)
+_MODEL = QuasiDynamic(step=0.05, rotation=0.05, joints=100.0, contact=1.0, friction=0.8, slots=10)
 _COST = Cost(contact=1.0, grasp=0.05, control=50.0, final_position=5000.0, final_orientation=50.0)
 
 

@@ -94,7 +94,7 @@ def ring(radius: float, thickness: float, n: int, material: str) -> tuple[Part, 
 THINGS: dict[str, Thing] = {
     "cube": Thing(0.03, (Part("box", (0.03, 0.03, 0.03), material="patches"),)),
     "brick": Thing(0.025, (Part("box", (0.0375, 0.025, 0.025), material="coral"),)),
-    "stick": Thing(0.012, (Part("box", (0.06, 0.012, 0.012), material="teal"),)),
+    "stick": Thing(0.02, (Part("box", (0.06, 0.02, 0.02), material="teal"),)),
     "can": Thing(0.035, (Part("cylinder", (0.03, 0.035), material="blue"),)),
     "tin": Thing(0.022, (Part("box", (0.04, 0.026, 0.022), material="stone"),)),
     "cylinder": Thing(0.03, (Part("cylinder", (0.032, 0.03), material="teal"),)),

@@ -12,7 +12,7 @@ from stickslip.physics.comfree.joints import resolve_friction, resolve_limits
 from stickslip.physics.comfree.model import Model
 from stickslip.physics.comfree.rows import Scratch, make_scratch
 from stickslip.physics.rowfree import pipeline as rowfree
-from stickslip.physics.rowfree.pipeline import Prediction, accelerate, fwd_acceleration, integrate, predict
+from stickslip.physics.rowfree.pipeline import Prediction, accelerate, fwd_acceleration, integrate, matrix, predict
 from stickslip.physics.rowfree.tree import gather_forces, predict_twists
 from stickslip.physics.stages import compose, run
 
@@ -27,9 +27,12 @@ def make_rows(m: Model, d: mjw.Data) -> None:
 
     All rows come into being with their forces, in `constrain` and `touch`.
     """
-    for count in (d.ne, d.nf, d.nl, d.nefc):
-        count.zero_()
-    if m.sensor_limitpos_adr.size + m.sensor_limitvel_adr.size and not m.opt.disableflags & _NO_LIMITS:
+    flags = m.opt.disableflags
+    sensed = m.sensor_limitpos_adr.size + m.sensor_limitvel_adr.size
+    if sensed or flags & mjw.DisableBit.CONSTRAINT or m.nv == 0:  # else `predict_twists` clears them
+        for count in (d.ne, d.nf, d.nl, d.nefc):
+            count.zero_()
+    if sensed and not flags & _NO_LIMITS:
         at_rest = wp.zeros((d.nworld, m.nv), dtype=float)
         resolve_limits(m, d, make_scratch(m, d, at_rest))
 
@@ -73,13 +76,21 @@ def solve(m: Model, d: mjw.Data) -> Prediction:
     return prediction
 
 
-def stages(m: Model, d: mjw.Data) -> list[Stage]:
-    """The step as stages, to be run in this order; each may be repeated on its own to be timed."""
+def stages(m: Model, d: mjw.Data, made: dict[str, Any] | None = None) -> list[Stage]:
+    """The step as stages, to be run in this order; each may be repeated on its own to be timed.
+
+    What one hands to another is in `made`; `run` adds to it.
+    """
     check_options(m)
-    made: dict[str, Any] = {}
+    made = {} if made is None else made
+
+    def after_inertia() -> None:
+        made["matrix"] = matrix(m, d)
+
+    made["after inertia"] = after_inertia
 
     def prediction() -> None:
-        made["prediction"] = predict(m, d)
+        made["prediction"] = predict(m, d, made.pop("matrix", None))
 
     def constraints() -> None:
         made["scratch"] = constrain(m, d, made["prediction"])
@@ -98,10 +109,11 @@ def stages(m: Model, d: mjw.Data) -> list[Stage]:
             ("contact", contact),
             ("acceleration", lambda: accelerate(m, d)),
         ],
-        integration=lambda: integrate(m, d, made["prediction"]),
+        integration=lambda: integrate(m, d, made["prediction"], made.pop("join", None)),
     )
 
 
 def step(m: Model, d: mjw.Data) -> None:
     """Advance every world by its timestep."""
-    run(stages(m, d), m, d)
+    made: dict[str, Any] = {}
+    run(stages(m, d, made), m, d, made)

@@ -1,5 +1,6 @@
 """One step of the cone sweep as named stages over MuJoCo Warp's own, with the solver replaced by the sweeps."""
 
+from collections.abc import Callable
 from typing import Any
 
 import mujoco_warp as mjw
@@ -10,7 +11,7 @@ from stickslip.physics.base import Stage
 from stickslip.physics.conesweep import solver
 from stickslip.physics.conesweep.model import Model, scratch_of
 from stickslip.physics.rowfree import pipeline as rowfree
-from stickslip.physics.rowfree.pipeline import Prediction, accelerate, fwd_acceleration, predict
+from stickslip.physics.rowfree.pipeline import Prediction, accelerate, fwd_acceleration, matrix, predict
 from stickslip.physics.stages import compose, run
 
 _NO_LIMITS = mjw.DisableBit.CONSTRAINT | mjw.DisableBit.LIMIT
@@ -48,23 +49,36 @@ def solve(m: Model, d: mjw.Data) -> Prediction:
     return prediction
 
 
-def integrate(m: Model, d: mjw.Data, prediction: Prediction) -> None:
-    """Advance the state by the motion that the sweeps found, and keep their forces for the next step."""
+def integrate(m: Model, d: mjw.Data, prediction: Prediction, join: Callable[[], None] | None = None) -> None:
+    """Advance the state by the motion that the sweeps found, and keep their forces for the next step.
+
+    `join` waits for qacc, where it is made beside this.
+    """
     if m.opt.disableflags & mjw.DisableBit.CONSTRAINT or m.nv == 0:
-        rowfree.integrate(m, d, prediction)
+        rowfree.integrate(m, d, prediction, join)
         return
     scratch = scratch_of(d)
     solver.remember(m, d, scratch)
+    if join is not None:
+        join()
     private.advance(m, d, scratch.qacc, scratch.velocity)
 
 
-def stages(m: Model, d: mjw.Data) -> list[Stage]:
-    """The step as stages, to be run in this order; each may be repeated on its own to be timed."""
+def stages(m: Model, d: mjw.Data, made: dict[str, Any] | None = None) -> list[Stage]:
+    """The step as stages, to be run in this order; each may be repeated on its own to be timed.
+
+    What one hands to another is in `made`; `run` adds to it.
+    """
     check_options(m)
-    made: dict[str, Any] = {}
+    made = {} if made is None else made
+
+    def after_inertia() -> None:
+        made["matrix"] = matrix(m, d)
+
+    made["after inertia"] = after_inertia
 
     def prediction() -> None:
-        made["prediction"] = predict(m, d)
+        made["prediction"] = predict(m, d, made.pop("matrix", None))
 
     return compose(
         m,
@@ -76,10 +90,11 @@ def stages(m: Model, d: mjw.Data) -> list[Stage]:
             ("contact", lambda: resolve(m, d, made["prediction"])),
             ("acceleration", lambda: accelerate(m, d)),
         ],
-        integration=lambda: integrate(m, d, made["prediction"]),
+        integration=lambda: integrate(m, d, made["prediction"], made.pop("join", None)),
     )
 
 
 def step(m: Model, d: mjw.Data) -> None:
     """Advance every world by its timestep."""
-    run(stages(m, d), m, d)
+    made: dict[str, Any] = {}
+    run(stages(m, d, made), m, d, made)

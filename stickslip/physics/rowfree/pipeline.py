@@ -81,12 +81,17 @@ class Prediction:
     factor: Factor | None
 
 
-def predict(m: Model, d: mjw.Data) -> Prediction:
-    """The acceleration without constraints, by the integrator's matrix H."""
+def matrix(m: Model, d: mjw.Data) -> wp.array | None:
+    """The integrator's matrix H, which follows from the inertia; None where it is M."""
+    return private.integration_matrix(m, d) if damped(m) else None
+
+
+def predict(m: Model, d: mjw.Data, H: wp.array | None = None) -> Prediction:
+    """The acceleration without constraints, by the integrator's matrix H, made here unless it is given."""
     if not damped(m):
         return Prediction(d.qacc_smooth, None)
     qacc = wp.empty((d.nworld, m.nv), dtype=float)
-    factor = private.factor_solve(m, d, private.integration_matrix(m, d), qacc, d.qfrc_smooth)
+    factor = private.factor_solve(m, d, matrix(m, d) if H is None else H, qacc, d.qfrc_smooth)
     return Prediction(qacc, factor)
 
 
@@ -98,11 +103,15 @@ def accelerate(m: Model, d: mjw.Data) -> None:
         private.factor_solve_m(m, d, d.qacc, d.efc.Ma)
 
 
-def integrate(m: Model, d: mjw.Data, prediction: Prediction) -> None:
-    """Advance the state by H^-1 (tau - c + J' lambda), with the factors of the prediction."""
-    if prediction.factor is None:
-        private.advance(m, d, d.qacc)
-        return
-    qacc = wp.empty((d.nworld, m.nv), dtype=float)
-    private.solve(m, d, prediction.factor, qacc, d.efc.Ma)
+def integrate(m: Model, d: mjw.Data, prediction: Prediction, join: Callable[[], None] | None = None) -> None:
+    """Advance the state by H^-1 (tau - c + J' lambda), with the factors of the prediction.
+
+    `join` waits for qacc, where it is made beside this.
+    """
+    qacc = d.qacc
+    if prediction.factor is not None:
+        qacc = wp.empty((d.nworld, m.nv), dtype=float)
+        private.solve(m, d, prediction.factor, qacc, d.efc.Ma)
+    if join is not None:
+        join()
     private.advance(m, d, qacc)
