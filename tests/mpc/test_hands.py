@@ -8,15 +8,16 @@ import pytest
 
 from stickslip.mpc import newton, trial
 from stickslip.mpc.plant import Plant
-from stickslip.mpc.task import Problem, Task, compile_problem
+from stickslip.mpc.task import Task, compile_problem
 from stickslip.mpc.tasks import TASKS, allegro, objects, trifinger
 
 HANDS = (trifinger.TRIFINGER, allegro.ALLEGRO)
+HANDS_IDS = [task.name for task in HANDS]
 EVERY = [pytest.param(task, name, id=f"{task.name}-{name}") for task in HANDS for name in task.objects]
 SEEDS = range(20)
 
 
-@pytest.mark.parametrize("task", HANDS, ids=lambda task: task.name)
+@pytest.mark.parametrize("task", HANDS, ids=HANDS_IDS)
 def test_tasks_are_listed(task: Task) -> None:
     assert TASKS[task.name] is task
 
@@ -75,15 +76,12 @@ def test_object_rests(task: Task, name: str) -> None:
     assert abs(plant.mjd.qpos[-4:] @ start[-4:]) > math.cos(0.5 * math.radians(5.0))
 
 
-def _trial(problem: Problem, seed: int) -> trial.Trial:
-    return trial.run(problem, newton.Newton(problem), seed)
-
-
 @pytest.mark.parametrize(
-    ("task", "name", "seed"), [(trifinger.TRIFINGER, "can", 1), (allegro.ALLEGRO, "duck", 0)], ids=lambda x: str(x)[:9]
+    ("task", "name", "seed"), [(trifinger.TRIFINGER, "can", 1), (allegro.ALLEGRO, "duck", 0)], ids=HANDS_IDS
 )
 def test_trial_succeeds(task: Task, name: str, seed: int) -> None:
-    done = _trial(compile_problem(task, name), seed)
+    problem = compile_problem(task, name)
+    done = trial.run(problem, newton.Newton(problem), seed)
     assert done.reason == trial.SUCCESS
     assert done.steps < 150
 
