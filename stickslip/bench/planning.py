@@ -1,6 +1,7 @@
 """What the experiments on planning share: figures of trials, and trials of several processes at once."""
 
 import concurrent.futures
+import functools
 import math
 import multiprocessing
 import os
@@ -26,16 +27,20 @@ def many(run: Callable[..., Any], arguments: Sequence[tuple], trial: Trial) -> I
             yield run(*given)
             trial.progress(place / len(arguments))
         return
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(min(workers(), len(arguments)), mp_context=context) as pool:
-        waiting = [pool.submit(run, *given) for given in arguments]
-        try:
-            for place, one in enumerate(waiting, 1):
-                yield one.result()
-                trial.progress(place / len(arguments))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    waiting = [_pool().submit(run, *given) for given in arguments]
+    try:
+        for place, one in enumerate(waiting, 1):
+            yield one.result()
+            trial.progress(place / len(arguments))
+    finally:
+        for one in waiting:
+            one.cancel()
+
+
+@functools.cache
+def _pool() -> concurrent.futures.ProcessPoolExecutor:
+    """The processes, which stay until the program ends: each takes seconds to start."""
+    return concurrent.futures.ProcessPoolExecutor(workers(), mp_context=multiprocessing.get_context("spawn"))
 
 
 def figures(trials: Sequence[Ran]) -> dict[str, float]:

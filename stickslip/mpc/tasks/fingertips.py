@@ -92,7 +92,7 @@ def _on_floor(name: str, x: float, y: float, quat: Array) -> Goal:
     return Goal(np.array([x, y, objects.THINGS[name].depth(quat)]), quat)
 
 
-_MODEL = QuasiDynamic(step=0.05, rotation=0.05, joints=100.0, contact=1.0, friction=0.8, slots=10)
+_MODEL = QuasiDynamic(step=0.1, rotation=0.05, joints=100.0, contact=1.0, friction=0.8, slots=10)
 _COST = Cost(contact=1.0, grasp=0.05, control=50.0, final_position=5000.0, final_orientation=50.0)
 
 
