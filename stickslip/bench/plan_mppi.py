@@ -31,8 +31,8 @@ LIVE = ", real time"
 class Settings:
     tasks: tuple[str, ...] = setting(("leap-yaw", "leap-roll"), "tasks")
     objects: int = setting(1, "objects of each task, at most", low=1, high=100)
-    waiting: int = setting(3, "trials in which the plant waits; none if 0", low=0, high=10_000)
-    live: int = setting(4, "trials in real time; none if 0", low=0, high=10_000)
+    waiting: int = setting(5, "trials in which the plant waits; none if 0", low=0, high=10_000)
+    live: int = setting(10, "trials in real time; none if 0", low=0, high=10_000)
     longest: int = setting(750, "control steps of a trial, at most", low=2, high=100_000)
     samples: int = setting(256, "rollouts of a plan", low=2, high=1 << 20)
     horizon: int = setting(48, "time steps of a rollout", low=1, high=100_000)

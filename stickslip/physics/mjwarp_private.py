@@ -20,6 +20,7 @@ __all__ = [
     "ContactType",
     "EqType",
     "Factor",
+    "actuator_velocity",
     "add_geom_pair",
     "advance",
     "advance_activation",
@@ -124,6 +125,16 @@ def advance_activation(m: mjw.Model, d: mjw.Data, timestep: wp.array, act: wp.ar
             True,
         ],
         outputs=[act],
+    )
+
+
+def actuator_velocity(m: mjw.Model, d: mjw.Data) -> None:
+    """The first of `mujoco_warp.fwd_velocity`, which the velocities of bodies and the bias forces do not need."""
+    wp.launch(
+        forward._actuator_velocity,
+        dim=(d.nworld, m.nactuator),
+        inputs=[d.qvel, d.moment_rownnz, d.moment_rowadr, d.moment_colind, d.actuator_moment],
+        outputs=[d.actuator_velocity],
     )
 
 

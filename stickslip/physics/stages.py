@@ -1,5 +1,6 @@
 """The stages of a MuJoCo Warp step in their order, with those that a physics may replace left open."""
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -99,43 +100,84 @@ def compose(
     ]
 
 
-def run(stages: list[Stage], m: mjw.Model, d: mjw.Data, made: dict[str, Any]) -> None:
+def run(stages: list[Stage], m: mjw.Model, d: mjw.Data, made: dict[str, Any], *, apart: bool | None = None) -> None:
     """Run the stages of a physics without contact rows; on CUDA those beside each other that do not need each other.
 
     A branch is short of work for the whole GPU at a few hundred worlds, and a chain of small kernels is what takes the
-    time. Collision runs beside all that needs no contacts, and meets it before "contact". Inertia, with what
-    `made["after inertia"]` makes of it, runs beside velocities and actuation. "acceleration" runs beside the solve of
-    the integration, which calls `made["join"]` before it advances.
+    time. Collision runs beside all that needs no contacts, and meets it before "contact". Where no sensor, tendon or
+    fluid couples them, inertia (with what `made["after inertia"]` makes of it), actuation with passive forces, and bias
+    forces run beside each other and meet before "smooth acceleration"; "acceleration" runs beside the solve of the
+    integration, which calls `made["join"]` before it advances.
+
+    Args:
+        stages: the step
+        m: model
+        d: data
+        made: what stages hand to each other
+        apart: whether to take the order of the branches also where there are none; for tests on a CPU
     """
-    if not d.qpos.device.is_cuda or _needs_contacts_early(m):
+    cuda = d.qpos.device.is_cuda
+    if not (cuda if apart is None else apart) or _needs_contacts_early(m):
         for _, stage in stages:
             stage()
         return
     by_name = dict(stages)
+    branch = _Branches(d.qpos.device if cuda else None)
+    by_name["kinematics"]()
+    with branch("collision"):
+        by_name["collision"]()
+    by_name["centre of mass"]()
+    splits = _splits(m)
+    if splits:
+        with branch("inertia"):
+            by_name["inertia"]()
+            made["after inertia"]()
+        with branch("actuation"):
+            by_name["rows"]()
+            private.actuator_velocity(m, d)
+            mjw.passive(m, d)
+            by_name["actuation"]()
+        mjw.com_vel(m, d)
+        mjw.rne(m, d)
+        branch.join("inertia")
+        branch.join("actuation")
+    else:
+        for name in ("inertia", "rows", "position sensors", "velocity", "actuation"):
+            by_name[name]()
     order = [name for name, _ in stages]
-    main = wp.get_stream(d.qpos.device)
-    side, second = _side_streams(d.qpos.device.alias)
-    apart = not m.nsensor and not m.opt.enableflags & mjw.EnableBit.ENERGY and not m.opt.run_rne_postconstraint
-    for name in order:
+    for name in order[order.index("smooth acceleration") :]:
         if name == "contact":
-            main.wait_stream(side)
-        if name == "smooth acceleration" and apart:
-            main.wait_stream(second)
-        if name == "collision":
-            continue
-        if name == "inertia" and apart:
-            with wp.ScopedStream(second):
+            branch.join("collision")
+        if name == "acceleration" and splits:
+            with branch("inertia"):
                 by_name[name]()
-                made["after inertia"]()
-        elif name == "acceleration" and apart:
-            with wp.ScopedStream(second):
-                by_name[name]()
-            made["join"] = lambda: main.wait_stream(second)
+            made["join"] = lambda: branch.join("inertia")
         else:
             by_name[name]()
-        if name == "kinematics":
-            with wp.ScopedStream(side):
-                by_name["collision"]()
+
+
+def _splits(m: mjw.Model) -> bool:
+    """Whether velocities, actuation and inertia need nothing of each other, and nobody asks for accelerations."""
+    coupled = m.nsensor or m.ntendon or m.nflex or m.has_fluid or m.opt.run_rne_postconstraint
+    discrete = m.opt.integrator not in (mjw.IntegratorType.EULER, mjw.IntegratorType.IMPLICITFAST)
+    return not (coupled or discrete or m.opt.enableflags & mjw.EnableBit.ENERGY)
+
+
+class _Branches:
+    """Streams beside the current one; without a CUDA device everything runs where it stands."""
+
+    def __init__(self, device: wp.Device | None) -> None:
+        self._streams = {} if device is None else _side_streams(device.alias)
+        self._main = None if device is None else wp.get_stream(device)
+
+    def __call__(self, name: str) -> contextlib.AbstractContextManager[Any]:
+        """A context whose kernels run on the stream of that name, after what is on the current one so far."""
+        return wp.ScopedStream(self._streams[name]) if self._streams else contextlib.nullcontext()
+
+    def join(self, name: str) -> None:
+        """Wait for what is on the stream of that name."""
+        if self._main is not None:
+            self._main.wait_stream(self._streams[name])
 
 
 def _needs_contacts_early(m: mjw.Model) -> bool:
@@ -145,5 +187,5 @@ def _needs_contacts_early(m: mjw.Model) -> bool:
 
 
 @functools.cache
-def _side_streams(alias: str) -> tuple[wp.Stream, wp.Stream]:
-    return wp.Stream(wp.get_device(alias)), wp.Stream(wp.get_device(alias))
+def _side_streams(alias: str) -> dict[str, wp.Stream]:
+    return {name: wp.Stream(wp.get_device(alias)) for name in ("collision", "inertia", "actuation")}
