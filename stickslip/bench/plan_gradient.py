@@ -146,11 +146,12 @@ class PlanGradient(Experiment[Settings]):
     def draw(self, result: Result) -> Any:
         settings = self.make_settings(result.settings)
         title = f"plan-gradient: {settings.trials} trials an object, plant MuJoCo in C, on {result.machine['device']}"
-        fig, axes = style.figure(title, 3, 1, width=16.0, height=3.6)
+        fig, axes = style.figure(title, 3, 1, width=16.0, height=4.1)
         cases = [case for case in result.cases if not case.startswith("K ")]
         lone = [case for case in cases if case in COMMON]
         series.bars(axes[0, 0], _only(result, "newton"), cases, "success", cases, log=False)
         style.label(axes[0, 0], "newton: share of trials that succeeded", "", "success")
+        _slant(axes[0, 0], cases)
         low, middle = style.split(axes[1, 0], 2)
         series.bars(low, result, lone, "plan_p50_ms", lone)
         style.label(low, "time of a plan, median", "", "time [ms]")
@@ -164,11 +165,18 @@ class PlanGradient(Experiment[Settings]):
         left, right = style.split(axes[2, 0], 2)
         series.bars(left, _only(result, "newton"), cases, "angle_deg", [c.split()[-1] for c in cases], log=False)
         style.label(left, "newton: rotation still to go after success, mean", "", "angle [deg]")
+        _slant(left, cases)
         swept = [_swept(contact) for contact in settings.stiffness]
         series.bars(right, _only(result, "newton"), swept, "success", swept, log=False)
         style.label(right, f"stiffness of contact in the plan's model ({SWEPT}, {OBJECT})", "", "success")
         style.legend(fig, [low, middle])
         return fig
+
+
+def _slant(ax: Any, cases: Sequence[str]) -> None:
+    """Name many cases below an axis, slanted so that they do not meet."""
+    names = [case.removeprefix("fingertips-") for case in cases]
+    ax.set_xticks(range(len(names)), names, rotation=50, ha="right", fontsize=8)
 
 
 def _run(case: Case, physics: PlannerContender, seed: int, longest: int) -> Any:

@@ -34,6 +34,9 @@ COLOURS = {
     "qp": "#7a7a7a",
     "drake": "#c0392b",
     "mjx": "#8593a3",
+    "newton": "#2a6f97",
+    "ipopt": "#e07b39",
+    "implicit": "#7a7a7a",
 }
 """Of each contender; variants of one take other shades of its colour."""
 _SPARE = ("#3aa6a6", "#a65c3a", "#6f7f3a", "#93395f")

@@ -102,6 +102,7 @@ def test_stored_results_are_whole_and_measured():
     assert {path.stem for path in stored if path.parent.name == "h200"} == {
         "particles",
         "penetration",
+        "plan-mppi",
         "scaling",
         "smooth",
         "throughput",

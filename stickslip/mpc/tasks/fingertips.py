@@ -43,7 +43,7 @@ def build(name: str) -> str:
         + look.statistic(middle, 0.4)
         + "  <worldbody>\n"
         + look.lights(middle, 0.6)
-        + look.camera((0.30, -0.38, 0.30), middle)
+        + look.camera((0.24, -0.31, 0.25), middle)
         + look.FLOOR
         + tips
         + objects.bodies(thing, (0.0, 0.0, thing.height))
