@@ -86,7 +86,6 @@ def tip_position(
     frame: wp.array[wp.transform],
     hinge: wp.array[int],
     axis: wp.array[wp.vec3],
-    anchor: wp.array[wp.vec3],
     adr: wp.array[int],
     rest: wp.array[float],
     tip: wp.vec3,
@@ -98,8 +97,7 @@ def tip_position(
         pose = pose * frame[i]
         q = qpos[adr[i]] - rest[i]
         if hinge[i] == 1:
-            turn = wp.quat_from_axis_angle(axis[i], q)
-            pose = pose * wp.transform(anchor[i] - wp.quat_rotate(turn, anchor[i]), turn)
+            pose = pose * wp.transform(wp.vec3(), wp.quat_from_axis_angle(axis[i], q))
         else:
             pose = pose * wp.transform(q * axis[i], wp.quat_identity())
     return wp.transform_point(pose, tip)
@@ -131,7 +129,6 @@ def _score_step(
     chain_frame: wp.array[wp.transform],
     chain_hinge: wp.array[int],
     chain_axis: wp.array[wp.vec3],
-    chain_anchor: wp.array[wp.vec3],
     chain_adr: wp.array[int],
     chain_rest: wp.array[float],
     chain_tip: wp.array[wp.vec3],
@@ -180,7 +177,6 @@ def _score_step(
                 chain_frame,
                 chain_hinge,
                 chain_axis,
-                chain_anchor,
                 chain_adr,
                 chain_rest,
                 chain_tip[i],

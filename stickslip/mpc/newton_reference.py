@@ -1,9 +1,6 @@
-"""The planner `newton`: Gauss-Newton on the controls of the whole horizon, within their bounds.
+"""The planner `newton` in NumPy, step by step as `newton_kernels.py` does it: what the kernel is held against.
 
-With frozen contacts a step depends on its own control alone (see `quasidynamic.py`), so everything that a plan costs is
-a sum of squares of smooth functions of the controls, and its derivatives are closed forms. What is left of the problem
-is small and dense: horizon times joints unknowns with bounds. Each iteration fixes the controls that are at a bound and
-want to go beyond it, solves for the others, and searches along the step, projected into the bounds.
+See `newton.py` for the method.
 """
 
 import copy

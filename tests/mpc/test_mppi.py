@@ -121,7 +121,6 @@ def _find_tip(
     frame: wp.array[wp.transform],
     hinge: wp.array[int],
     axis: wp.array[wp.vec3],
-    anchor: wp.array[wp.vec3],
     adr: wp.array[int],
     rest: wp.array[float],
     tip: wp.array[wp.vec3],
@@ -129,7 +128,7 @@ def _find_tip(
     found: wp.array2d[wp.vec3],
 ):
     w, i = wp.tid()
-    found[w, i] = kernels.tip_position(start[i], start[i + 1], frame, hinge, axis, anchor, adr, rest, tip[i], qpos[w])
+    found[w, i] = kernels.tip_position(start[i], start[i + 1], frame, hinge, axis, adr, rest, tip[i], qpos[w])
 
 
 @pytest.mark.parametrize("problem", [finger(), compile_problem(TASKS["leap-yaw"])], ids=["finger", "leap"])
@@ -152,7 +151,7 @@ def test_a_fingertip_on_a_ball_joint_is_refused():
     text = FINGER.replace('name="bend" axis="0 0 1" range="-0.6 0.6" limited="true"', 'name="bend" type="ball"')
     mjm = mujoco.MjModel.from_xml_string(text.replace('<position joint="bend"/>', ""))
     problem = Problem(finger().task, "ball", mjm, np.array([mjm.site("tip").id]))
-    with pytest.raises(ss.Unsupported, match="'bend', a ball joint"):
+    with pytest.raises(ss.Unsupported, match="'bend' leads to a fingertip: it must be a hinge or a slide"):
         make_chains(problem)
 
 
