@@ -49,7 +49,7 @@ test: lint
 
 test-jax: $(VENV)/.stamp-dev
 	@$(BIN)/python -m pip install --quiet --editable '.[dev,jax]'
-	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/physics/test_scm*.py tests/bench/test_mjx.py tests/test_examples.py
+	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/physics/test_scm*.py tests/bench/test_mjx.py tests/mpc/test_quasidynamic.py tests/test_examples.py
 
 bench: $(VENV)/.stamp-dev
 	$(BIN)/python -m stickslip bench run all --out $(OUT)
