@@ -197,9 +197,10 @@ class Tasks:
 
         table = Table("task", "what is to be done", "objects", "planner", box=None, pad_edge=False)
         for task in TASKS.values():
-            table.add_row(f"[bold]{task.name}[/]", escape(task.summary), ", ".join(task.objects), task.planner)
+            things = ", ".join((*task.objects, *(f"{name}*" for name in task.optional)))
+            table.add_row(f"[bold]{task.name}[/]", escape(task.summary), things, task.planner)
         console.print(table)
-        console.print("\nRun one with [bold]stickslip plan NAME --object OBJECT[/].")
+        console.print("\nRun one with [bold]stickslip plan NAME --object OBJECT[/]. * needs 'stickslip[bench]'.")
         return OK
 
 

@@ -121,7 +121,7 @@ def run(
         raise InputError(f"seed is {seed}; it has to be at least 0")
     names = list(task.objects) if ALL in objects else list(dict.fromkeys(objects)) or [task.objects[0]]
     for name in names:
-        known(f"object of {task.name}", name, task.objects)
+        known(f"object of {task.name}", name, (*task.objects, *task.optional))
     make_folder(out)
     store = _Store(out / f"plan-{task.name}-{what.planner}{'-realtime' if what.realtime else ''}.json", what, again)
     console.print(f"[bold]{task.name}[/]: {escape(task.summary)}; planner {what.planner}, plant MuJoCo in C.")

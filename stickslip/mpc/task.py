@@ -144,6 +144,7 @@ class Task:
         floor: height of the object's middle below which it has fallen, which ends a trial [m]
         planner: that is used unless another is asked for
         iterations: most of IPOPT
+        optional: further objects, which need a package that may not be there
     """
 
     name: str
@@ -162,6 +163,7 @@ class Task:
     floor: float = -math.inf
     planner: str = "newton"
     iterations: int = 50
+    optional: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -241,8 +243,9 @@ class Planner(abc.ABC):
 def compile_problem(task: Task, name: str | None = None) -> Problem:
     """The task with an object, by its name, or with its first."""
     name = task.objects[0] if name is None else name
-    if name not in task.objects:
-        raise InputError(f"{task.name} has no object {name!r}; it has: {', '.join(task.objects)}")
+    names = (*task.objects, *task.optional)
+    if name not in names:
+        raise InputError(f"{task.name} has no object {name!r}; it has: {', '.join(names)}")
     mjm = mujoco.MjModel.from_xml_string(task.build(name))
     tips = [mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_SITE, tip) for tip in task.tips]
     if min(tips) < 0:

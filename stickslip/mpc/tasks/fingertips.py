@@ -22,7 +22,7 @@ OBJECTS = ("cube", "brick", "stick")
 
 def build(name: str) -> str:
     """MJCF of the fingertips with an object."""
-    thing = objects.THINGS[name]
+    thing = objects.thing(name)
     tips = actuators = ""
     for i, color in enumerate(_COLORS):
         slides = "".join(
@@ -39,6 +39,7 @@ def build(name: str) -> str:
     middle = (0.0, 0.0, 0.04)
     return (
         f'<mujoco model="fingertips-{name}">\n{look.SHARED}  <option cone="elliptic" impratio="10"/>\n'
+        + (f"  <asset>{thing.asset}</asset>\n" if thing.asset else "")
         + f"  <default>\n{objects.DEFAULTS}  </default>\n"
         + look.statistic(middle, 0.4)
         + "  <worldbody>\n"
@@ -56,7 +57,7 @@ def _start(rng: np.random.Generator, name: str) -> Array:
     around = [2.0 * math.pi * i / 3.0 for i in range(3)]
     tips = [x for a in around for x in (START * math.cos(a), START * math.sin(a), 0.03)]
     x, y = rng.uniform(-0.025, 0.025, 2)
-    return np.array([*tips, x, y, objects.THINGS[name].height, *quat_of(0.0, 0.0, rng.uniform(-math.pi, math.pi))])
+    return np.array([*tips, x, y, objects.thing(name).height, *quat_of(0.0, 0.0, rng.uniform(-math.pi, math.pi))])
 
 
 def sample_rotate(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:
@@ -83,13 +84,13 @@ def sample_air(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tupl
     axis = rng.normal([0.0, 1.0, 1.0], math.sqrt(0.1))
     quat = np.zeros(4)
     mujoco.mju_axisAngle2Quat(quat, axis / np.linalg.norm(axis), rng.uniform(-math.pi, math.pi))
-    lifted = objects.THINGS[name].depth(quat) + CLEARANCE
+    lifted = objects.thing(name).depth(quat) + CLEARANCE
     return start, Goal(np.array([x, y, max(z, lifted)]), quat)
 
 
 def _on_floor(name: str, x: float, y: float, quat: Array) -> Goal:
     """The goal with that orientation that touches the floor."""
-    return Goal(np.array([x, y, objects.THINGS[name].depth(quat)]), quat)
+    return Goal(np.array([x, y, objects.thing(name).depth(quat)]), quat)
 
 
 _MODEL = QuasiDynamic(step=0.1, rotation=0.05, joints=100.0, contact=1.0, friction=0.8, slots=10)
@@ -101,6 +102,7 @@ def _task(name: str, summary: str, sample) -> Task:
         name=name,
         summary=summary,
         objects=OBJECTS,
+        optional=(objects.BUNNY,),
         build=build,
         sample=sample,
         tips=("tip0", "tip1", "tip2"),

@@ -1,6 +1,7 @@
 """Things to manipulate, made of primitives. Each stands on z = 0 with its middle `height` above it."""
 
 import dataclasses
+import functools
 import math
 
 import mujoco
@@ -13,6 +14,12 @@ MASS = 0.01
 """Of every object [kg], as light as foam: what a fingertip pushes with half a newton it can hold."""
 
 
+BUNNY = "bunny"
+"""The object that is a mesh; it comes with Warp's examples and takes usd-core to read (extra `bench`)."""
+BUNNY_SIZE = 0.09
+"""Its longest side [m]."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Part:
     """A primitive: type and size in MuJoCo's words, where it is [m], how it is turned about its own x, y, z [rad]."""
@@ -22,9 +29,13 @@ class Part:
     pos: tuple[float, float, float] = (0.0, 0.0, 0.0)
     euler: tuple[float, float, float] = (0.0, 0.0, 0.0)
     material: str = "sand"
+    corners: Array | None = dataclasses.field(default=None, compare=False, repr=False)
+    """Of a mesh, where they are in the object [m]  (n, 3)."""
 
     def depth(self, down: Array) -> float:
         """How far it reaches from the object's middle along a unit vector `down`, seen from the object [m]."""
+        if self.corners is not None:
+            return float((self.corners @ down).max())
         turned = np.zeros(9)
         quat = np.zeros(4)
         mujoco.mju_euler2Quat(quat, np.array(self.euler), "xyz")
@@ -46,6 +57,8 @@ class Part:
     def volume(self) -> float:
         """m^3; what it shares with other parts is not taken off."""
         s = self.size
+        if self.corners is not None:
+            return 0.0
         if self.type == "box":
             return 8.0 * s[0] * s[1] * s[2]
         if self.type == "sphere":
@@ -63,6 +76,8 @@ class Thing:
     height: float
     parts: tuple[Part, ...]
     mass: float = MASS
+    asset: str = ""
+    """MJCF of its meshes, to stand inside <asset>."""
 
     def depth(self, quat: Array) -> float:
         """How far below its middle it reaches when it is turned by `quat` (4,) [m]."""
@@ -154,14 +169,28 @@ THINGS: dict[str, Thing] = {
 """Every object by its name."""
 
 
+@functools.cache
+def thing(name: str) -> Thing:
+    """The object of that name; raises MissingExtra if it is the bunny, and the package that reads it is not there."""
+    if name != BUNNY:
+        return THINGS[name]
+    from stickslip.scenes import mesh
+
+    found = mesh.bunny()
+    size = np.ptp(found.vertices, axis=0).max()
+    small = dataclasses.replace(found, vertices=found.vertices * (BUNNY_SIZE / size))
+    part = Part("mesh", (), material="cream", corners=small.vertices)
+    return Thing(-float(small.vertices[:, 2].min()), (part,), asset=small.asset(BUNNY))
+
+
 def bodies(thing: Thing, pos: tuple[float, float, float]) -> str:
     """MJCF of the object with its free joint, starting at `pos`, and of its goal, which only shows."""
-    total = sum(part.volume() for part in thing.parts)
+    total = sum(part.volume() for part in thing.parts) or 1.0
     solid = shown = ""
     for i, part in enumerate(thing.parts):
-        shape = f'type="{part.type}" size="{look.numbers(part.size)}" pos="{look.numbers(part.pos)}"'
-        shape += f' euler="{look.numbers(part.euler)}"'
-        mass = thing.mass * part.volume() / total
+        size = f'mesh="{BUNNY}"' if part.corners is not None else f'size="{look.numbers(part.size)}"'
+        shape = f'type="{part.type}" {size} pos="{look.numbers(part.pos)}" euler="{look.numbers(part.euler)}"'
+        mass = thing.mass * (part.volume() / total if part.corners is None else 1.0)
         solid += (
             f'      <geom name="{OBJECT}_{i}" class="object" {shape} mass="{mass:.6g}" material="{part.material}"/>\n'
         )
