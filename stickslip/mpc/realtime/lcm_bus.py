@@ -86,7 +86,7 @@ def _connect(url: str) -> Any:
     if not url.startswith(PROVIDERS):
         raise InputError(f"LCM URL {url!r}: it must begin with {' or '.join(PROVIDERS)} to connect two processes")
     try:
-        import lcm
+        import lcm  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise MissingExtra("the bus 'lcm' needs lcm: install the extra with pip install 'stickslip[lcm]'") from None
     try:
