@@ -23,6 +23,7 @@ from stickslip.mpc.task import Planner, Problem, Task, angle, compile_problem
 from stickslip.mpc.tasks import TASKS
 from stickslip.progress import progress_bar, telling
 from stickslip.run import known, make_folder
+from stickslip.simulation import resolve_device
 
 ALL = "all"
 """Stands for every object of a task."""
@@ -197,7 +198,7 @@ class _Store:
             "format": FORMAT,
             "order": dataclasses.asdict(what),
             "parameters": _parameters(TASKS[what.task]),
-            "machine": machine("cpu"),
+            "machine": machine(resolve_device(what.device).alias if what.planner == "mppi" else "cpu"),
             "versions": versions(),
         }
         if path.exists() and not again:

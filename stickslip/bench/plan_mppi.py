@@ -151,10 +151,5 @@ def _times(problem: Any, planner: mppi.Mppi, settings: Settings, trial: Trial) -
     plant = Plant(problem)
     plant.reset(start, goal)
     planner.reset(goal, trial.seed)
-    seconds = []
-    for _ in range(settings.plans + 2):
-        begin = trial.clock()
-        planner.plan(plant.observe())
-        seconds.append(trial.clock() - begin)
-    p50, p95 = np.quantile(seconds[2:], [0.5, 0.95])
-    return {"plan_p50_ms": 1e3 * float(p50), "plan_p95_ms": 1e3 * float(p95)}
+    seconds = mppi.time_plans(planner, plant.observe(), settings.plans, warmup=2, clock=trial.clock)
+    return {f"plan_{name}_ms": 1e3 * seconds[name] for name in ("p50", "p95")}

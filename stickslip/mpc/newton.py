@@ -10,7 +10,6 @@ want to go beyond it, solves for the others, and searches along the step, projec
 
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 import warp as wp
@@ -60,10 +59,8 @@ class Newton(Planner):
         self._last[:] = 0.0
 
     def plan(self, observation: Observation) -> Plan:
-        nr, bound = self.problem.nr, self.problem.task.bound
-        joints = observation.qpos[:nr]
-        low, high = (limit - joints for limit in self.problem.limits())
-        low, high = np.clip(low, -bound, 0.0), np.clip(high, 0.0, bound)
+        joints = observation.qpos[: self.problem.nr]
+        low, high = self.problem.bounds(joints)
         found = self._contacts.at(observation.qpos)
         solver = self._solver
         solver.put(0, observation.qpos, found.rows, found.phi, self._goal, low, high, self._last)
@@ -86,16 +83,16 @@ class Solver:
         self, problem: Problem, nproblem: int, settings: Settings | None = None, device: str | None = "cpu"
     ) -> None:
         task = problem.task
-        other = [name for name in ("orientation", "fallen") if getattr(task.cost, name)]
-        if other or any(task.cost.position):
+        given = {"orientation": task.cost.orientation, "fallen": task.cost.fallen, "position": any(task.cost.position)}
+        other = [name for name, weight in given.items() if weight]
+        if other:
             raise Unsupported(
-                f"the planner newton knows no cost of {', '.join([*other, 'position'])} along the way, as {task.name} "
-                "has; take --planner mppi"
+                f"the planner newton knows no cost of {', '.join(other)} along the way, as {task.name} has; "
+                "set it to 0, or take the planner mppi"
             )
         self.settings = settings or Settings()
         self.device = resolve_device(device)
         self.shape = (nproblem, task.horizon, problem.nr)
-        self._graph: Any = None
         cost, model = task.cost, task.model
         k = newton_kernels
         with wp.ScopedDevice(self.device):
@@ -110,7 +107,7 @@ class Solver:
             self._chains = _put_chains(problem)
             self._given = k.Given()
             self._given.compliance = wp.array(quasidynamic.compliance(model, problem.nr), dtype=wp.float64)
-            self._given.posture = wp.array(problem.mjm.qpos0[: problem.nr], dtype=wp.float64)
+            self._given.posture = wp.array(problem.posture, dtype=wp.float64)
             self._work = k.Work()
             self._allocate(ROOM * EDGES)
 

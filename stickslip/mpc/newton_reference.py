@@ -50,10 +50,8 @@ class Newton(Planner):
         self._last[:] = 0.0
 
     def plan(self, observation: Observation) -> Plan:
-        task, nr = self.problem.task, self.problem.nr
-        joints = observation.qpos[:nr]
-        low, high = (limit - joints for limit in self.problem.limits())
-        low, high = np.clip(low, -task.bound, 0.0), np.clip(high, 0.0, task.bound)
+        joints = observation.qpos[: self.problem.nr]
+        low, high = self.problem.bounds(joints)
         self._shooting.start(observation.qpos, self._contacts.at(observation.qpos))
         first = np.clip(self._last, low, high)
         u, cost, iterations = minimize(self._shooting, first, low, high, self.settings)
@@ -109,7 +107,6 @@ class Shooting:
         self._mjm = copy.copy(problem.mjm)
         self._mjds = [mujoco.MjData(self._mjm) for _ in range(task.horizon)]
         self._gain = task.model.contact * (1.0 + task.model.damping / task.model.step)
-        self._posture = problem.mjm.qpos0[: self.nr].copy()
 
     def start(self, qpos: Array, rows: Rows) -> None:
         """Take where a plan starts, and its contacts."""

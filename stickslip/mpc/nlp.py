@@ -101,7 +101,7 @@ class ShootingPlanner(Planner):
         rows, phi = symbol("rows", n, nr + 6), symbol("phi", n)
         start, goal_pos, goal_quat = symbol("start", nq), symbol("goal_pos", 3), symbol("goal_quat", 4)
         chains = kinematics.chains(self.problem)
-        posture = self.problem.mjm.qpos0[:nr]
+        posture = self.problem.posture
 
         u, q = symbol("u", nr), symbol("q", nq)
         step = self._step(u, rows, phi)
@@ -201,9 +201,8 @@ class ShootingPlanner(Planner):
 
     def _start(self, qpos: Array, rows: Rows) -> tuple[Array, Array, Array]:
         """The last plan one step later, from `qpos` on, and the bounds of the unknowns, (T, width) each."""
-        task, nr, k = self.problem.task, self.problem.nr, self._k
-        u_low, u_high = (limit - qpos[:nr] for limit in self.problem.limits())
-        u_low, u_high = np.clip(u_low, -task.bound, 0.0), np.clip(u_high, 0.0, task.bound)
+        nr, k = self.problem.nr, self._k
+        u_low, u_high = self.problem.bounds(qpos[:nr])
         free = np.full(nr + 7, math.inf)
         low, high = np.concatenate([u_low, self._extra_low, -free]), np.concatenate([u_high, self._extra_high, free])
         x = _later(self._x)

@@ -187,6 +187,17 @@ class Problem:
         """Joints of the hand."""
         return self.mjm.nu
 
+    @property
+    def posture(self) -> Array:
+        """Joints that a cost of posture counts from, (nu,): of the first key frame, or of the model as written."""
+        return (self.mjm.key_qpos[0] if self.mjm.nkey else self.mjm.qpos0)[: self.nr].copy()
+
+    def bounds(self, joints: Array) -> tuple[Array, Array]:
+        """How far targets may be below and above where the joints are, (nu,) each: the task's bound, and limits."""
+        low, high = (limit - joints for limit in self.limits())
+        bound = self.task.bound
+        return np.clip(low, -bound, 0.0), np.clip(high, 0.0, bound)
+
     def limits(self) -> tuple[Array, Array]:
         """Lowest and highest joint targets, (nu,) each; infinite where there are none."""
         joints = self.mjm.jnt_range[: self.nr]

@@ -2,10 +2,10 @@
 
 Three fingers and a thumb of four hinges each, with the lengths, ranges and servos of the LEAP hand rounded. All that
 touches is made of capsules, the palm too: those against a box, a sphere or each other are closed forms, two boxes are
-not, and a plan spends most of its time on collision. Geoms collide by class: links and palm touch the object, the last
+not. Geoms collide by class: links and palm touch the object, the last
 link of each finger also those of the others and the palm. The floor only shows: an object that comes near it has
-fallen, which ends a trial. Contacts have no torsional friction: with it a cube at rest on the
-tilted palm creeps twice as far under ComFree. A tin creeps as far with it as without.
+fallen, which ends a trial. Contacts have no torsional friction: with it a cube at rest on the tilted palm creeps
+farther under ComFree.
 """
 
 import dataclasses
