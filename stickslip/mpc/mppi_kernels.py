@@ -1,5 +1,8 @@
 """Kernels of the planner `mppi`: draw controls, apply them, add up what they cost, weigh and average them.
 
+There may be several plans at once, each of a trial of its own: `trial` is a plan, `worldid` one of its samples, and the
+samples of a trial are worlds that follow one another.
+
 A thread of `_score_step` is a lane: a joint (its target, posture and control), then a fingertip (contact), then the
 object (orientation, position, fallen). Each lane adds to its own sum, so that no sum depends on the order of threads.
 """
@@ -27,9 +30,10 @@ class Weights:
 @wp.kernel
 def _draw_knots(
     # In:
-    random_in: wp.array[int],
-    shift_in: wp.array[float],
-    nominal_in: wp.array2d[float],
+    random_in: wp.array2d[int],
+    shift_in: wp.array2d[float],
+    nominal_in: wp.array3d[float],
+    nsample: int,
     first: int,
     std: float,
     bound: float,
@@ -37,28 +41,31 @@ def _draw_knots(
     knots_out: wp.array3d[float],
 ):
     """Controls of a sample: those of the last plan that are still to come, and noise, of which sample 0 has none."""
-    sample, knot, joint = wp.tid()
-    nknot = nominal_in.shape[0]
+    worldid, knot, joint = wp.tid()
+    trial = worldid // nsample
+    sample = worldid % nsample
+    nknot = nominal_in.shape[1]
     shift = int(0)
     if first == 1:
-        shift = int(shift_in[0])
+        shift = int(shift_in[trial, 0])
     u = float(0.0)
     if knot + shift < nknot:
-        u = nominal_in[knot + shift, joint]
+        u = nominal_in[trial, knot + shift, joint]
     if sample > 0:
         # the seed, then the count of draws, then the control: three numbers mixed one after the other
-        seed = wp.rand_init(random_in[0], random_in[1])
-        state = wp.rand_init(int(seed), (sample * nknot + knot) * nominal_in.shape[1] + joint)
+        seed = wp.rand_init(random_in[trial, 0], random_in[trial, 1])
+        state = wp.rand_init(int(seed), (sample * nknot + knot) * nominal_in.shape[2] + joint)
         u += std * wp.randn(state)
-    knots_out[sample, knot, joint] = wp.clamp(u, -bound, bound)
+    knots_out[worldid, knot, joint] = wp.clamp(u, -bound, bound)
 
 
 @wp.kernel
 def _start_rollout(
     # In:
-    qpos_in: wp.array[float],
-    qvel_in: wp.array[float],
-    ctrl_in: wp.array[float],
+    qpos_in: wp.array2d[float],
+    qvel_in: wp.array2d[float],
+    ctrl_in: wp.array2d[float],
+    nsample: int,
     # Data out:
     qpos_out: wp.array2d[float],
     qvel_out: wp.array2d[float],
@@ -66,14 +73,15 @@ def _start_rollout(
     # Out:
     sums_out: wp.array2d[float],
 ):
-    """Put every world where the plan starts; nothing has cost anything yet."""
+    """Put every world where its plan starts; nothing has cost anything yet."""
     worldid, i = wp.tid()
-    if i < qpos_in.shape[0]:
-        qpos_out[worldid, i] = qpos_in[i]
-    if i < qvel_in.shape[0]:
-        qvel_out[worldid, i] = qvel_in[i]
-    if i < ctrl_in.shape[0]:
-        ctrl_out[worldid, i] = ctrl_in[i]
+    trial = worldid // nsample
+    if i < qpos_in.shape[1]:
+        qpos_out[worldid, i] = qpos_in[trial, i]
+    if i < qvel_in.shape[1]:
+        qvel_out[worldid, i] = qvel_in[trial, i]
+    if i < ctrl_in.shape[1]:
+        ctrl_out[worldid, i] = ctrl_in[trial, i]
     if i < sums_out.shape[1]:
         sums_out[worldid, i] = 0.0
 
@@ -138,9 +146,10 @@ def _score_step(
     # Data in:
     qpos_in: wp.array2d[float],
     # In:
-    goal_in: wp.array[float],
+    goal_in: wp.array2d[float],
     knots_in: wp.array3d[float],
     weights: Weights,
+    nsample: int,
     bound: float,
     step: int,
     knot_steps: int,
@@ -184,8 +193,9 @@ def _score_step(
             )
             cost = share * weights.contact * wp.length_sq(tip - pos)
         else:
-            error = pos - wp.vec3(goal_in[0], goal_in[1], goal_in[2])
-            rotation = rotation_to_go(qpos, goal_in)
+            goal = goal_in[worldid // nsample]
+            error = pos - wp.vec3(goal[0], goal[1], goal[2])
+            rotation = rotation_to_go(qpos, goal)
             cost = share * (weights.orientation * rotation + wp.dot(weights.position, wp.vec3(wp.abs(error))))
             if pos[2] < weights.floor:
                 cost += share * weights.fallen
@@ -202,30 +212,32 @@ def _sum_cost(
     cost_out: wp.array[float],
 ):
     """Cost of each sample; infinite where it is not a number."""
-    sample = wp.tid()
+    worldid = wp.tid()
     cost = float(0.0)
     for lane in range(sums_in.shape[1]):
-        cost += sums_in[sample, lane]
+        cost += sums_in[worldid, lane]
     if not wp.isfinite(cost):
         cost = wp.inf
-    cost_out[sample] = cost
+    cost_out[worldid] = cost
 
 
 @wp.kernel
 def _rank_sample(
     # In:
     cost_in: wp.array[float],
+    nsample: int,
     # Out:
     rank_out: wp.array[int],
 ):
-    """How many samples are better than each; of equal ones the first is better."""
-    sample = wp.tid()
-    cost = cost_in[sample]
+    """How many samples of its trial are better than each; of equal ones the first is better."""
+    worldid = wp.tid()
+    first = worldid - worldid % nsample
+    cost = cost_in[worldid]
     rank = int(0)
-    for other in range(cost_in.shape[0]):
-        if cost_in[other] < cost or (cost_in[other] == cost and other < sample):
+    for other in range(first, first + nsample):
+        if cost_in[other] < cost or (cost_in[other] == cost and other < worldid):
             rank += 1
-    rank_out[sample] = rank
+    rank_out[worldid] = rank
 
 
 @wp.kernel
@@ -233,36 +245,38 @@ def _weigh_sample(
     # In:
     cost_in: wp.array[float],
     rank_in: wp.array[int],
+    nsample: int,
     top: int,
     temperature: float,
     # Out:
     weight_out: wp.array[float],
 ):
     """exp(-(S - min S)/temperature), not yet divided by the sum; if `top` is not 0, of the best only, standardised."""
-    sample = wp.tid()
-    cost = cost_in[sample]
+    worldid = wp.tid()
+    first = worldid - worldid % nsample
+    cost = cost_in[worldid]
     best = float(wp.inf)
-    for other in range(cost_in.shape[0]):
+    for other in range(first, first + nsample):
         best = wp.min(best, cost_in[other])
-    if not wp.isfinite(cost) or (top > 0 and rank_in[sample] >= top):
-        weight_out[sample] = 0.0
+    if not wp.isfinite(cost) or (top > 0 and rank_in[worldid] >= top):
+        weight_out[worldid] = 0.0
         return
     scale = float(1.0)
     if top > 0:
         count = float(0.0)
         total = float(0.0)
-        for other in range(cost_in.shape[0]):
+        for other in range(first, first + nsample):
             if rank_in[other] < top and wp.isfinite(cost_in[other]):
                 count += 1.0
                 total += cost_in[other] - best
         mean = total / count
         squares = float(0.0)
-        for other in range(cost_in.shape[0]):
+        for other in range(first, first + nsample):
             if rank_in[other] < top and wp.isfinite(cost_in[other]):
                 away = cost_in[other] - best - mean
                 squares += away * away
         scale = wp.max(wp.sqrt(squares / count), 1.0e-12)
-    weight_out[sample] = wp.exp(-(cost - best) / (scale * temperature))
+    weight_out[worldid] = wp.exp(-(cost - best) / (scale * temperature))
 
 
 @wp.kernel
@@ -272,39 +286,39 @@ def _average_knots(
     weight_in: wp.array[float],
     knots_in: wp.array3d[float],
     overflow_in: wp.array[int],
+    nsample: int,
     # Out:
-    random_out: wp.array[int],
-    nominal_out: wp.array2d[float],
-    answer_out: wp.array[float],
+    random_out: wp.array2d[int],
+    nominal_out: wp.array3d[float],
+    answer_out: wp.array2d[float],
 ):
-    """The plan: average of the samples by weight, or the last one if none has any; what the host is to be told.
+    """A plan: average of its samples by weight, or the last one if none has any; what the host is to be told.
 
     answer: first controls (nu,), cost of the best sample and of sample 0, samples that count, overflow bits
     """
-    knot, joint = wp.tid()
-    nsample, nu = knots_in.shape[0], knots_in.shape[2]
+    trial, knot, joint = wp.tid()
+    first, nu = trial * nsample, knots_in.shape[2]
     total = float(0.0)
     u = float(0.0)
-    for sample in range(nsample):
-        weight = weight_in[sample]
+    for worldid in range(first, first + nsample):
+        weight = weight_in[worldid]
         total += weight
-        u += weight * knots_in[sample, knot, joint]
-    u = u / total if total > 0.0 else knots_in[0, knot, joint]
-    nominal_out[knot, joint] = u
+        u += weight * knots_in[worldid, knot, joint]
+    u = u / total if total > 0.0 else knots_in[first, knot, joint]
+    nominal_out[trial, knot, joint] = u
     if knot == 0:
-        answer_out[joint] = u
+        answer_out[trial, joint] = u
     if knot == 0 and joint == 0:
         best = float(wp.inf)
         finite = int(0)
         bits = int(0)
-        for sample in range(nsample):
-            best = wp.min(best, cost_in[sample])
-            if wp.isfinite(cost_in[sample]):
+        for worldid in range(first, first + nsample):
+            best = wp.min(best, cost_in[worldid])
+            if wp.isfinite(cost_in[worldid]):
                 finite += 1
-        for worldid in range(overflow_in.shape[0]):
             bits = bits | overflow_in[worldid]
-        answer_out[nu] = best
-        answer_out[nu + 1] = cost_in[0]
-        answer_out[nu + 2] = float(finite)
-        answer_out[nu + 3] = float(bits)
-        random_out[1] += 1
+        answer_out[trial, nu] = best
+        answer_out[trial, nu + 1] = cost_in[first]
+        answer_out[trial, nu + 2] = float(finite)
+        answer_out[trial, nu + 3] = float(bits)
+        random_out[trial, 1] += 1

@@ -5,6 +5,12 @@ import numpy as np
 
 from stickslip.mpc.task import GOAL, Array, Goal, Observation, Problem
 
+_BAD = [
+    int(w)
+    for w in (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL, mujoco.mjtWarning.mjWARN_BADQACC)
+]
+"""Warnings of MuJoCo that something is no longer finite."""
+
 
 class Plant:
     """One hand with one object."""
@@ -42,9 +48,8 @@ class Plant:
 
     def lost(self) -> str:
         """Why a trial cannot go on, or nothing."""
-        qpos, warnings = self.mjd.qpos, self.mjd.warning
-        bad = (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL, mujoco.mjtWarning.mjWARN_BADQACC)
-        if not np.isfinite(qpos).all() or any(warnings[kind].number for kind in bad):
+        qpos = self.mjd.qpos
+        if not np.isfinite(qpos).all() or self.mjd.warning.number[_BAD].any():
             return "not finite"
         if qpos[-5] < self.problem.task.floor:
             return "fell"

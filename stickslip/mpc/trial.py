@@ -2,13 +2,13 @@
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from stickslip.errors import StickslipError
 from stickslip.mpc.plant import Plant
-from stickslip.mpc.task import Array, Goal, Planner, Problem
+from stickslip.mpc.task import Array, Goal, Observation, Plan, Planner, Problem
 
 SUCCESS = "success"
 TOO_LONG = "too long"
@@ -75,6 +75,54 @@ def draw(problem: Problem, seed: int) -> tuple[Array, Goal]:
     return problem.task.sample(np.random.default_rng(seed), problem.mjm, problem.object)
 
 
+class Running:
+    """A trial that is going on, whose plant waits for every plan.
+
+    Attributes:
+        reason: why it ended; empty while it goes on
+        steps: control steps done
+    """
+
+    def __init__(self, problem: Problem, seed: int) -> None:
+        self._problem, self._seed = problem, seed
+        start, self.goal = draw(problem, seed)
+        self._plant = Plant(problem)
+        self._plant.reset(start, self.goal)
+        self._judge = Judge(problem, self.goal)
+        self._frames = [start.copy()]
+        self.reason = ""
+
+    @property
+    def steps(self) -> int:
+        return len(self._frames) - 1
+
+    def observe(self) -> Observation:
+        """Where things are."""
+        return self._plant.observe()
+
+    def take(self, plan: Plan) -> None:
+        """Do what a plan says for a control step."""
+        self.reason = not_usable(plan)
+        if self.reason:
+            return
+        self._plant.command(plan.target)
+        self._plant.advance(self._problem.task.substeps)
+        qpos = self._plant.mjd.qpos.copy()
+        self._frames.append(qpos)
+        self.reason = self._plant.lost() or self._judge.see(qpos)
+
+    def end(self, seconds: Sequence[float] = ()) -> Trial:
+        """What came of it, given the time each plan took."""
+        position, rotation = self._judge.errors()
+        frames = np.array(self._frames)
+        return Trial(self._seed, self.reason, self.steps, position, rotation, np.array(seconds), frames, self.goal)
+
+
+def not_usable(plan: Plan) -> str:
+    """Why a plan cannot be used, or nothing."""
+    return "" if np.isfinite(plan.target).all() else "planner: a joint target is not finite"
+
+
 def run(
     problem: Problem,
     planner: Planner,
@@ -84,28 +132,18 @@ def run(
     progress: Callable[[int], None] = lambda steps: None,
 ) -> Trial:
     """Run a trial; `progress` is called with the control steps done."""
-    start, goal = draw(problem, seed)
-    plant = Plant(problem)
-    plant.reset(start, goal)
-    planner.reset(goal, seed)
-    judge = Judge(problem, goal)
-    frames, seconds, reason = [start.copy()], [], ""
-    while not reason:
-        observation = plant.observe()
+    running = Running(problem, seed)
+    planner.reset(running.goal, seed)
+    seconds = []
+    while not running.reason:
+        observation = running.observe()
         begin = clock()
         try:
             plan = planner.plan(observation)
         except StickslipError as error:
-            reason = f"planner: {error}"
+            running.reason = f"planner: {error}"
             break
         seconds.append(clock() - begin)
-        if not np.isfinite(plan.target).all():
-            reason = "planner: a joint target is not finite"
-            break
-        plant.command(plan.target)
-        plant.advance(problem.task.substeps)
-        frames.append(plant.mjd.qpos.copy())
-        reason = plant.lost() or judge.see(plant.mjd.qpos)
-        progress(len(frames) - 1)
-    position, rotation = judge.errors()
-    return Trial(seed, reason, len(frames) - 1, position, rotation, np.array(seconds), np.array(frames), goal)
+        running.take(plan)
+        progress(running.steps)
+    return running.end(seconds)

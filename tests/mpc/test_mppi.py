@@ -161,15 +161,15 @@ def test_costs_are_those_of_the_rollouts(planner: Mppi):
     seen = observation(problem)
     planner.reset(GOAL, 3)
     plan = planner.plan(seen)
-    knots, costs = read(planner._drawn).astype(float), read(planner._cost)
-    sim = ss.Simulation(problem.mjm, planner.sim.physics, nworld=s.samples, device="cpu", timestep=s.dt)
+    knots, costs = read(planner.batch._drawn).astype(float), read(planner.batch._cost)
+    sim = ss.Simulation(problem.mjm, planner.batch.sim.physics, nworld=s.samples, device="cpu", timestep=s.dt)
     sim.qpos, sim.qvel = seen.qpos, seen.qvel
     target = np.tile(seen.ctrl, (s.samples, 1))
     low, high = problem.limits()
     expected = np.zeros(s.samples)
     for step in range(s.horizon):
-        if step % planner.knot_steps == 0:
-            u = knots[:, step // planner.knot_steps]
+        if step % planner.batch.knot_steps == 0:
+            u = knots[:, step // planner.batch.knot_steps]
             joints = sim.qpos.numpy()[:, : problem.nr]
             bound = problem.task.bound
             target = np.clip(np.clip(target + u, joints - bound, joints + bound), low, high)
@@ -189,11 +189,11 @@ def test_the_plan_is_the_average_by_weight(planner: Mppi):
     planner.reset(GOAL, 4)
     seen = observation(planner.problem)
     plan = planner.plan(seen)
-    cost, knots = read(planner._cost).astype(float), read(planner._drawn).astype(float)
+    cost, knots = read(planner.batch._cost).astype(float), read(planner.batch._drawn).astype(float)
     weight = np.exp(-(cost - cost.min()) / planner.settings.temperature)
-    np.testing.assert_allclose(read(planner._weight), weight, rtol=1e-3)
+    np.testing.assert_allclose(read(planner.batch._weight), weight, rtol=1e-3)
     average = np.einsum("s,skj->kj", weight / weight.sum(), knots)
-    np.testing.assert_allclose(read(planner._nominal), average, atol=1e-6)
+    np.testing.assert_allclose(read(planner.batch._nominal)[0], average, atol=1e-6)
     np.testing.assert_allclose(plan.target, seen.ctrl + average[0], atol=1e-6)
 
 
@@ -201,8 +201,8 @@ def weigh(cost: list[float], top: int, temperature: float) -> np.ndarray:
     """The weights that the kernels give to these costs."""
     n = len(cost)
     costs, rank, weight = wp.array(cost, dtype=float), wp.zeros(n, dtype=int), wp.zeros(n, dtype=float)
-    wp.launch(kernels._rank_sample, dim=n, inputs=[costs], outputs=[rank])
-    wp.launch(kernels._weigh_sample, dim=n, inputs=[costs, rank, top, temperature], outputs=[weight])
+    wp.launch(kernels._rank_sample, dim=n, inputs=[costs, n], outputs=[rank])
+    wp.launch(kernels._weigh_sample, dim=n, inputs=[costs, rank, n, top, temperature], outputs=[weight])
     return weight.numpy()
 
 
@@ -225,10 +225,10 @@ def average(cost: list[float], weight: list[float], knots: np.ndarray, overflow:
     n, nknot, nu = knots.shape
     given = [wp.array(cost, dtype=float), wp.array(weight, dtype=float), wp.array(knots, dtype=float)]
     bits = wp.array(np.full(n, overflow), dtype=int)
-    random, nominal = wp.zeros(2, dtype=int), wp.zeros((nknot, nu), dtype=float)
-    answer = wp.zeros(nu + 4, dtype=float)
-    wp.launch(kernels._average_knots, dim=(nknot, nu), inputs=[*given, bits], outputs=[random, nominal, answer])
-    return nominal.numpy(), answer.numpy()
+    random, nominal = wp.zeros((1, 2), dtype=int), wp.zeros((1, nknot, nu), dtype=float)
+    answer = wp.zeros((1, nu + 4), dtype=float)
+    wp.launch(kernels._average_knots, dim=nominal.shape, inputs=[*given, bits, n], outputs=[random, nominal, answer])
+    return nominal.numpy()[0], answer.numpy()[0]
 
 
 def test_rollouts_that_are_not_numbers_do_not_count(device: str):
@@ -248,11 +248,11 @@ def test_without_any_number_the_last_plan_is_kept_and_it_is_said(planner: Mppi):
     planner.reset(GOAL, 5)
     seen = observation(planner.problem)
     planner.plan(seen)
-    kept = read(planner._nominal)
+    kept = read(planner.batch._nominal)[0]
     broken = dataclasses.replace(seen, qvel=np.full_like(seen.qvel, np.nan), time=0.008)
     plan = planner.plan(broken)
     assert "no rollout stayed finite" in plan.note
-    np.testing.assert_allclose(read(planner._nominal)[:-1], kept[1:], atol=1e-7)  # one knot has passed
+    np.testing.assert_allclose(read(planner.batch._nominal)[0][:-1], kept[1:], atol=1e-7)  # one knot has passed
     np.testing.assert_allclose(plan.target, seen.ctrl + kept[1], atol=1e-6)
     healthy = planner.plan(dataclasses.replace(seen, time=0.016))
     assert not healthy.note and np.isfinite(healthy.cost)
@@ -274,13 +274,13 @@ def test_sample_zero_has_no_noise_and_noise_has_its_size(planner: Mppi):
     planner.reset(GOAL, 0)
     seen = observation(planner.problem)
     planner.plan(seen)
-    first, kept = read(planner._drawn), read(planner._nominal)
+    first, kept = read(planner.batch._drawn), read(planner.batch._nominal)[0]
     assert (first[0] == 0.0).all()
     noise = first[1:].ravel()
     std = 0.02 * np.sqrt(2.0)  # a knot of two steps
     assert abs(noise.mean()) < 4 * std / np.sqrt(noise.size) and noise.std() == pytest.approx(std, rel=0.25)
     planner.plan(dataclasses.replace(seen, time=0.016))  # two knots later
-    drawn = read(planner._drawn)
+    drawn = read(planner.batch._drawn)
     assert (drawn[0, 0] == kept[2]).all() and (drawn[0, 1:] == 0.0).all()
     assert (drawn[1:] != first[1:]).all()
 
@@ -291,10 +291,10 @@ def test_noise_shrinks_from_round_to_round():
     planner = Mppi(problem, settings=settings, device="cpu")
     planner.reset(GOAL, 0)
     plan = planner.plan(observation(problem))
-    drawn = read(planner._drawn)  # of the last round
+    drawn = read(planner.batch._drawn)  # of the last round
     assert (drawn[1:] - drawn[0]).std() == pytest.approx(0.02 * np.sqrt(2.0) * 0.25, rel=0.1)
     assert (drawn[0] != 0.0).any() and plan.iterations == 3
-    assert read(planner._random)[1] == 3
+    assert read(planner.batch._random)[0, 1] == 3
 
 
 def test_targets_stay_near_the_joints_and_within_their_limits():
@@ -308,10 +308,10 @@ def test_targets_stay_near_the_joints_and_within_their_limits():
         seen.qpos[2] = high[2] - 0.01
         seen.ctrl[:] += 0.02
         target = planner.plan(seen).target
-        assert np.abs(read(planner._drawn)).max() <= np.float32(0.03)
+        assert np.abs(read(planner.batch._drawn)).max() <= np.float32(0.03)
         assert (np.abs(target - seen.qpos[:3]) <= 0.03 + 1e-12).all()
         assert (target >= low).all() and (target <= high).all()
-        ctrl = planner.sim.ctrl.numpy()  # of the last knots of the rollouts
+        ctrl = planner.batch.sim.ctrl.numpy()  # of the last knots of the rollouts
         assert (ctrl >= low - 1e-6).all() and (ctrl <= high + 1e-6).all()
 
 
