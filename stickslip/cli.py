@@ -198,9 +198,11 @@ class Tasks:
         table = Table("task", "what is to be done", "objects", "planner", box=None, pad_edge=False)
         for task in TASKS.values():
             things = ", ".join((*task.objects, *(f"{name}*" for name in task.optional)))
-            table.add_row(f"[bold]{task.name}[/]", escape(task.summary), things, task.planner)
+            mark = "**" if task.extra else ""
+            table.add_row(f"[bold]{task.name}[/]{mark}", escape(task.summary), things, task.planner)
         console.print(table)
-        console.print("\nRun one with [bold]stickslip plan NAME --object OBJECT[/]. * needs 'stickslip[bench]'.")
+        console.print("\nRun one with [bold]stickslip plan NAME --object OBJECT[/].")
+        console.print(escape("* needs 'stickslip[bench]', ** needs 'stickslip[menagerie]'."))
         return OK
 
 

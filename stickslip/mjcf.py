@@ -65,7 +65,7 @@ def _model(scene: str | os.PathLike[str] | mujoco.MjModel) -> mujoco.MjModel:
     if scene.lstrip().startswith("<"):
         return _from_text(scene.lstrip(), "<XML string>")
     if scene.startswith(_MENAGERIE):
-        return _from_menagerie(scene.removeprefix(_MENAGERIE))
+        return _from_file(menagerie_file(scene.removeprefix(_MENAGERIE)))
     if scene.lower().endswith(SUFFIXES) or "/" in scene or os.sep in scene or Path(scene).is_file():
         return _from_file(Path(scene))
     name, _, text = scene.partition(":")
@@ -122,8 +122,13 @@ def _broken(origin: str, error: ValueError, text: str) -> SceneError:
     return SceneError(f"{origin}: {message}{where}")
 
 
-def _from_menagerie(name: str) -> mujoco.MjModel:
-    """Loads a robot by its Menagerie name, "NAME" or "NAME/ENTRY"; downloads it on first use."""
+def menagerie_file(name: str) -> Path:
+    """The model file of a robot of Menagerie, "NAME" or "NAME/ENTRY"; downloads it on first use.
+
+    Raises:
+        MissingExtra: the package mujoco-menagerie is not installed
+        SceneError: there is no such robot, or it cannot be downloaded
+    """
     try:
         import mujoco_menagerie  # pyright: ignore[reportMissingImports]
     except ImportError as error:
@@ -140,7 +145,7 @@ def _from_menagerie(name: str) -> mujoco.MjModel:
             f"it has {len(known)}, mujoco_menagerie.names() lists them"
         )
     try:
-        path = mujoco_menagerie.get(robot_name).xml(entry or None)
+        return mujoco_menagerie.get(robot_name).xml(entry or None)
     except mujoco_menagerie.UnknownEntryPointError as error:
         raise SceneError(f"MuJoCo Menagerie: {error}") from error
     except mujoco_menagerie.DownloadError as error:
@@ -153,4 +158,3 @@ def _from_menagerie(name: str) -> mujoco.MjModel:
             f"could not get the robot {robot_name!r} of MuJoCo Menagerie ({error}); "
             "set MENAGERIE_ROOT to a local checkout of mujoco_menagerie, or unset it to download the robot"
         ) from error
-    return _from_file(path)

@@ -14,19 +14,21 @@ from rich.table import Table
 
 from stickslip import files
 from stickslip.bench import contenders
-from stickslip.bench.result import machine, versions
+from stickslip.bench.result import machine, package_version, versions
 from stickslip.errors import InputError
 from stickslip.mpc import film, trial
 from stickslip.mpc.planners import PLANNERS, make_planner
 from stickslip.mpc.realtime.loop import run_realtime
 from stickslip.mpc.task import Planner, Problem, Task, angle, compile_problem
-from stickslip.mpc.tasks import TASKS
+from stickslip.mpc.tasks import TASKS, menagerie
 from stickslip.progress import progress_bar, telling
 from stickslip.run import known, make_folder
 from stickslip.simulation import resolve_device
 
 ALL = "all"
 """Stands for every object of a task."""
+MENAGERIE = "mujoco-menagerie"
+"""The package that has hands for some of the tasks."""
 FORMAT = 1
 """Of the JSON files; raised when their meaning changes."""
 
@@ -199,7 +201,7 @@ class _Store:
             "order": dataclasses.asdict(what),
             "parameters": _parameters(TASKS[what.task]),
             "machine": machine(resolve_device(what.device).alias if what.planner == "mppi" else "cpu"),
-            "versions": versions(),
+            "versions": _versions(TASKS[what.task]),
         }
         if path.exists() and not again:
             self._load()
@@ -238,6 +240,11 @@ class _Store:
         }
         self.done[name, ran.seed] = files.plain(self.done[name, ran.seed])
         files.write_json(self.path, {**self._head, "trials": list(self.done.values())})
+
+
+def _versions(task: Task) -> dict[str, str]:
+    """Of everything that matters to a trial."""
+    return {**versions(), **({MENAGERIE: package_version(MENAGERIE)} if task.extra == menagerie.EXTRA else {})}
 
 
 def _parameters(task: Task) -> dict[str, Any]:

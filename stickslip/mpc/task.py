@@ -145,6 +145,7 @@ class Task:
         planner: that is used unless another is asked for
         iterations: most of IPOPT
         optional: further objects, which need a package that may not be there
+        extra: of stickslip, that the scene itself needs; none if empty
     """
 
     name: str
@@ -164,6 +165,7 @@ class Task:
     planner: str = "newton"
     iterations: int = 50
     optional: tuple[str, ...] = ()
+    extra: str = ""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """The tasks, by name."""
 
 from stickslip.mpc.task import Task
-from stickslip.mpc.tasks import allegro, fingertips, leap, trifinger
+from stickslip.mpc.tasks import allegro, fingertips, leap, menagerie, trifinger
 
 TASKS: dict[str, Task] = {
     task.name: task
@@ -13,5 +13,8 @@ TASKS: dict[str, Task] = {
         allegro.ALLEGRO,
         leap.YAW,
         leap.ROLL,
+        menagerie.ALLEGRO,
+        menagerie.YAW,
+        menagerie.ROLL,
     )
 }

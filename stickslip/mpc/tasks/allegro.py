@@ -1,7 +1,8 @@
 """A palm-up hand with three fingers and a thumb, 16 hinges, that turns an object on its palm.
 
-Lengths, mounts and joint ranges are those of the Allegro hand; the shapes are capsules. Objects are between 50 and
-95 mm across. Plans have K = 1, where the paper has 0.5: with softer contact fewer trials succeed.
+Lengths, mounts and joint ranges are those of the Allegro hand, but for the thumb, which twists 1 rad further; the
+shapes are capsules. `menagerie.py` has the hand itself. Objects are between 50 and 95 mm across. Plans have K = 1,
+where the paper has 0.5: with softer contact fewer trials succeed.
 """
 
 import dataclasses
@@ -123,7 +124,6 @@ HOME = ((0.47, 0.6, 1.4, 1.0), (0.0, 0.0, 1.2, 1.3), (-0.47, 0.9, 1.3, 0.9), (0.
 
 def build(name: str) -> str:
     """MJCF of the hand with an object."""
-    thing = THINGS[name]
     fingers = "".join(
         _FINGER.format(f=f, pos=look.numbers(pos), heading=heading) for f, (pos, heading) in _FINGERS.items()
     ) + _THUMB.format(heading=math.radians(-95.0))
@@ -135,6 +135,23 @@ def build(name: str) -> str:
         f'    <pair geom1="{a}" geom2="{b}" condim="3" friction="{SLIP} {SLIP}"/>\n'
         for a, b in itertools.combinations(touching, 2)
     )
+    palm = f"""\
+      <geom name="palm" type="box" size="0.0475 0.0565 0.0204" pos="0 0 -0.0204" mass="0.4154" material="stone"
+        friction="0.5 0.005 0.0001" contype="1" conaffinity="0"/>
+{fingers}\
+"""
+    home = [*np.ravel(HOME), *CENTER, PALM + THINGS[name].height, 1.0, 0.0, 0.0, 0.0]
+    return scene(
+        name,
+        palm,
+        f"  <contact>\n{pairs}  </contact>\n  <actuator>\n{actuators}  </actuator>\n"
+        f'  <keyframe><key name="home" qpos="{look.numbers(home)}" ctrl="{look.numbers(home[:-7])}"/></keyframe>\n',
+    )
+
+
+def scene(name: str, palm: str, rest: str = "") -> str:
+    """MJCF with an object, a goal and a hand: what is inside the palm's body, and what follows the world."""
+    thing = THINGS[name]
     middle = (0.02, 0.0, PALM + 0.01)
     return (
         f'<mujoco model="allegro-{name}">\n{look.SHARED}  <option cone="elliptic" impratio="10"/>\n{_DEFAULTS}'
@@ -145,15 +162,13 @@ def build(name: str) -> str:
         + look.FLOOR
         + f"""\
     <body name="palm" pos="0 0 {PALM:g}">
-      <geom name="palm" type="box" size="0.0475 0.0565 0.0204" pos="0 0 -0.0204" mass="0.4154" material="stone"
-        friction="0.5 0.005 0.0001" contype="1" conaffinity="0"/>
+{palm}\
       <geom name="stand" class="shown" type="cylinder" size="0.03 {0.5 * PALM - 0.02:g}"
         pos="0 0 {-0.5 * PALM - 0.02:g}" material="slate"/>
-{fingers}\
     </body>
 """
         + objects.bodies(thing, (*CENTER, PALM + thing.height))
-        + f"  </worldbody>\n  <contact>\n{pairs}  </contact>\n  <actuator>\n{actuators}  </actuator>\n</mujoco>\n"
+        + f"  </worldbody>\n{rest}</mujoco>\n"
     )
 
 
@@ -162,7 +177,7 @@ def sample(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Ar
     z = PALM + THINGS[name].height
     x, y = rng.normal(CENTER, NOISE)
     yaw = rng.uniform(-0.5 * math.pi, 0.5 * math.pi)
-    start = np.array([*np.ravel(HOME), x, y, z, *quat_of(0.0, 0.0, yaw)])
+    start = np.array([*mjm.key_qpos[0][:-7], x, y, z, *quat_of(0.0, 0.0, yaw)])
     turn = 0.5 * math.pi * rng.choice([-1.0, 1.0])
     return start, Goal(np.array([*CENTER, z]), quat_of(0.0, 0.0, yaw + turn))
 

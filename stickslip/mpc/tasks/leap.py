@@ -35,6 +35,8 @@ _RIBS, _RIB_RADIUS, _RIB_GAP = 7, 0.02, 0.017
 """Capsules of the palm, side by side along the fingers, their radius and the distance between them [m]."""
 _SIZES = {"cube": 1.0, "tin": 1.0, "cylinder": 0.95, "duck": 1.0}
 _MASS = 0.04
+_ABOVE = (0.0, 0.0, HEIGHT + 0.05)
+"""Where the object of the model as written is [m]."""
 
 # Where each finger starts on the palm [m] and its heading about z [rad].
 _BASES = {
@@ -140,9 +142,26 @@ def build(name: str) -> str:
         y = _RIB_GAP * (i - 0.5 * (_RIBS - 1))
         ends = (-0.04, y, -_RIB_RADIUS, 0.04, y, -_RIB_RADIUS)
         ribs += f'      <geom name="palm_{i}" class="palm" fromto="{look.numbers(ends)}"/>\n'
+    palm = f"""\
+      <geom name="back" type="box" size="0.048 0.062 0.012" pos="0 0 -0.032" material="slate"
+        contype="0" conaffinity="0"/>
+      <geom name="wrist" type="capsule" size="0.022" fromto="-0.05 0 -0.035 -0.11 0 -0.035" material="slate"
+        contype="0" conaffinity="0"/>
+{ribs}{fingers}\
+"""
+    home = [*(q for finger in FINGERS for q in HOME[finger]), *_ABOVE, *palm_frame()[1]]
+    return scene(
+        name,
+        palm,
+        f"  <actuator>\n{actuators}  </actuator>\n"
+        f'  <keyframe><key name="home" qpos="{look.numbers(home)}" ctrl="{look.numbers(home[:-7])}"/></keyframe>\n',
+    )
+
+
+def scene(name: str, palm: str, rest: str = "", room: tuple[int, int] = (NCONMAX, NJMAX)) -> str:
+    """MJCF with an object, a goal and a hand: what is inside the palm's body, what follows the world, and room."""
     pos, quat = palm_frame()
-    middle, above = (0.0, 0.0, HEIGHT), (0.0, 0.0, HEIGHT + 0.05)
-    home = [q for finger in FINGERS for q in HOME[finger]] + [*above, *quat]
+    middle = (0.0, 0.0, HEIGHT)
     return (
         f'<mujoco model="leap-{name}">\n{look.SHARED}  <default>\n'
         + _DEFAULTS.format(radius=_RIB_RADIUS)
@@ -155,17 +174,12 @@ def build(name: str) -> str:
         + '    <geom name="floor" type="plane" size="0 0 0.5" material="floor" contype="0" conaffinity="0"/>\n'
         + f"""\
     <body name="palm" pos="{look.numbers(list(pos))}" quat="{look.numbers(list(quat))}">
-      <geom name="back" type="box" size="0.048 0.062 0.012" pos="0 0 -0.032" material="slate"
-        contype="0" conaffinity="0"/>
-      <geom name="wrist" type="capsule" size="0.022" fromto="-0.05 0 -0.035 -0.11 0 -0.035" material="slate"
-        contype="0" conaffinity="0"/>
-{ribs}{fingers}\
+{palm}\
     </body>
 """
-        + objects.bodies(thing(name), above)
-        + f"  </worldbody>\n  <actuator>\n{actuators}  </actuator>\n"
-        + f'  <keyframe><key name="home" qpos="{look.numbers(home)}" ctrl="{look.numbers(home[:-7])}"/></keyframe>\n'
-        + f'  <custom><numeric name="nconmax" data="{NCONMAX}"/><numeric name="njmax" data="{NJMAX}"/></custom>\n'
+        + objects.bodies(thing(name), _ABOVE)
+        + f"  </worldbody>\n{rest}"
+        + f'  <custom><numeric name="nconmax" data="{room[0]}"/><numeric name="njmax" data="{room[1]}"/></custom>\n'
         + "</mujoco>\n"
     )
 
@@ -180,10 +194,9 @@ def _turned(axis: tuple[float, float, float], angle: float, quat: Array) -> Arra
 
 def _start(rng: np.random.Generator, mjm: mujoco.MjModel) -> Array:
     """The hand at home; the object on the palm, up to 5 mm and 0.1 rad off."""
-    joints = [q for finger in FINGERS for q in HOME[finger]]
     along, across = rng.uniform(-0.005, 0.005, 2)
     quat = _turned((0.0, 0.0, 1.0), rng.uniform(-0.1, 0.1), palm_frame()[1])
-    return np.array([*joints, *place(mjm, quat, along, across), *quat])
+    return np.array([*mjm.key_qpos[0][:-7], *place(mjm, quat, along, across), *quat])
 
 
 def sample_yaw(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:

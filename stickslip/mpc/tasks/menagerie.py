@@ -1,0 +1,244 @@
+"""The tasks of the Allegro-like and the LEAP-like hand with the real hands, which MuJoCo Menagerie has.
+
+Links, joints, masses and shapes are Menagerie's. The hand lies palm up where ours does; objects, starts, goals,
+options, contact, cost and success are those of the tasks with our own hands, and so are the servos of the Allegro hand:
+planners find what they know. Nothing is read or downloaded before a scene is built. The MJCF of a scene names meshes by
+their full paths, so that it can be compiled anywhere on this machine.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable
+
+import mujoco
+import numpy as np
+
+from stickslip import mjcf
+from stickslip.errors import SceneError
+from stickslip.mpc.task import OBJECT, Array, Task
+from stickslip.mpc.tasks import allegro, leap
+
+EXTRA = "menagerie"
+"""Of stickslip, to install for these tasks; also the end of their names."""
+PALM = "palm"
+"""Name of the palm's body, in the tasks and in Menagerie's hands."""
+PREFIX = "hand/"
+"""Of the names of everything that is Menagerie's in a scene."""
+_FILE = "right_hand"
+_UNSEEN = 3
+"""A group of geoms that pictures do not show."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Servo:
+    """A position servo: its stiffness [N m/rad], and damping [N m s/rad] and armature [kg m^2] of its joint."""
+
+    kp: float
+    damping: float
+    armature: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Hand:
+    """A right hand of Menagerie, and how it is used.
+
+    Attributes:
+        robot: its name there
+        commit: of Menagerie, at which its names and frames were read
+        scene: MJCF with an object, and with what is inside the body of the palm
+        joints: names of its hinges, in their order
+        tips: body of each fingertip and where it is there [m], by the name of its site
+        face: point of the palm's face that lies on the origin of the task's palm, seen from its own palm [m]
+        quat: how its palm is turned in the task's, where z is up and x points to the fingers
+        home: joint angles at the start [rad]
+        palm_friction: of its palm; that of the rest is the task's
+        slip: friction of fingertips on one another and on the palm
+        servo: of every joint; Menagerie's own if None
+        gravcomp: share of its weight that is held by something else than the servos
+    """
+
+    robot: str
+    commit: str
+    scene: Callable[[str, str], str]
+    joints: tuple[str, ...]
+    tips: dict[str, tuple[str, tuple[float, float, float]]]
+    face: tuple[float, float, float]
+    quat: tuple[float, float, float, float]
+    home: tuple[float, ...]
+    palm_friction: float
+    slip: float
+    servo: Servo | None
+    gravcomp: float
+
+
+ALLEGRO_HAND = Hand(
+    robot="wonik_allegro",
+    commit="28ffb48b5c1d409a37fbfbb01c023c12e61cdefd",
+    scene=allegro.scene,
+    joints=tuple(f"{finger}j{i}" for finger in ("ff", "mf", "rf", "th") for i in range(4)),
+    tips={
+        "index_tip": ("ff_tip", (0.0, 0.0, 0.029)),
+        "middle_tip": ("mf_tip", (0.0, 0.0, 0.029)),
+        "ring_tip": ("rf_tip", (0.0, 0.0, 0.029)),
+        "thumb_tip": ("th_tip", (0.0, 0.0, 0.043)),
+    },
+    face=(0.0111, 0.0, -0.0475),
+    quat=(0.0, 0.5**0.5, 0.0, 0.5**0.5),
+    home=(0.3, 0.6, 1.4, 1.0) + (0.0, 0.0, 1.2, 1.3) + (-0.4, 0.9, 1.3, 0.9) + (0.3, 1.1, 0.6, 1.6),
+    palm_friction=0.5,
+    slip=allegro.SLIP,
+    servo=Servo(kp=1.0, damping=0.1, armature=0.0002),
+    gravcomp=1.0,
+)
+"""Its thumb twists less far than ours and does not get behind the object, so it starts beside it. The servos are ours,
+on which the model of the plans counts: Menagerie's are the same in one of its versions, and ten times as stiff in
+another."""
+
+LEAP_HAND = Hand(
+    robot="leap_hand",
+    commit="4035abd3637b5a3cdf038bc1b128852d96a1d19f",
+    scene=functools.partial(leap.scene, room=(64, 320)),
+    joints=(
+        *(f"{finger}_{joint}" for finger in ("if", "mf", "rf") for joint in ("mcp", "rot", "pip", "dip")),
+        *(f"th_{joint}" for joint in ("cmc", "axl", "mcp", "ipl")),
+    ),
+    tips={
+        "index_tip": ("if_ds", (0.0, -0.040, 0.0145)),
+        "middle_tip": ("mf_ds", (0.0, -0.040, 0.0145)),
+        "ring_tip": ("rf_ds", (0.0, -0.040, 0.0145)),
+        "thumb_tip": ("th_ds", (0.0, -0.052, -0.0145)),
+    },
+    face=(-0.062, -0.042, -0.0345),
+    quat=(0.0, 1.0, 0.0, 0.0),
+    home=(0.85, 0.0, 1.0, 0.85) * 3 + (0.0, 1.9, 1.6, 0.75),
+    palm_friction=1.0,
+    slip=1.0,
+    servo=None,
+    gravcomp=0.0,
+)
+"""The object lies in the middle of the flat part of the palm, which ends before the fingers begin: nearer to them it
+would tip over that edge."""
+
+
+def build(hand: Hand, name: str) -> str:
+    """MJCF of a hand with an object.
+
+    Raises:
+        MissingExtra: the package mujoco-menagerie is not installed
+        SceneError: the hand is not there, cannot be downloaded, does not compile, or is another than this was made for
+    """
+    path = mjcf.menagerie_file(f"{hand.robot}/{_FILE}")
+    spec = mujoco.MjSpec.from_string(hand.scene(name, ""))
+    try:
+        own = mujoco.MjSpec.from_file(str(path))
+    except ValueError as error:
+        raise _broken(path, error) from error
+    _check(hand, own, path)
+    for mesh in own.meshes:
+        mesh.file = str((path.parent / own.compiler.meshdir / mesh.file).resolve())
+    for sensor in list(own.sensors):
+        own.delete(sensor)
+    palm = own.body(PALM)
+    palm.quat, palm.pos = hand.quat, -_rotated(hand.face, hand.quat)
+    own.option = spec.option  # else MuJoCo warns that it keeps the scene's
+    spec.attach(own, frame=spec.body(PALM).add_frame(), prefix=PREFIX)
+    _add_tips(hand, spec)
+    _set_contact(hand, spec)
+    _set_servos(hand, spec)
+    thing = spec.body(OBJECT)
+    spec.add_key(name="home", qpos=[*hand.home, *thing.pos, *thing.quat], ctrl=hand.home)
+    try:
+        spec.compile()
+        return spec.to_xml()
+    except ValueError as error:
+        raise _broken(path, error) from error
+
+
+def _broken(path: object, error: ValueError) -> SceneError:
+    return SceneError(f"{path}: {' '.join(str(error).split())}")
+
+
+def _check(hand: Hand, own: mujoco.MjSpec, path: object) -> None:
+    """Raise SceneError unless the hand has the bodies, joints and servos that this was made for, in this order."""
+    bodies = (PALM, *(body for body, _ in hand.tips.values()))
+    joints = [joint.name for joint in own.joints]
+    servos = [
+        actuator.target
+        for actuator in own.actuators
+        if actuator.trntype == mujoco.mjtTrn.mjTRN_JOINT and actuator.biastype == mujoco.mjtBias.mjBIAS_AFFINE
+    ]
+    wrong = [f"no body {body!r}" for body in bodies if own.body(body) is None]
+    wrong += [f"no joint {joint!r}" for joint in hand.joints if joint not in joints]
+    wrong += [f"no position servo of {joint!r}" for joint in hand.joints if joint not in servos]
+    if not wrong:
+        for what, names in (("joints", joints), ("servos, of the joints", servos)):
+            if tuple(names) != hand.joints:
+                wrong.append(f"{what} {', '.join(names)}, which must be {', '.join(hand.joints)}")
+    if wrong:
+        raise SceneError(
+            f"{path} has {'; '.join(wrong)}. stickslip fits this hand of MuJoCo Menagerie as of commit "
+            f"{hand.commit[:12]}: let MENAGERIE_ROOT name a checkout with such a hand, or unset it to download one"
+        )
+
+
+def _add_tips(hand: Hand, spec: mujoco.MjSpec) -> None:
+    for site, (body, pos) in hand.tips.items():
+        spec.body(PREFIX + body).add_site(name=site, pos=pos, size=[0.002] * 3, group=4)
+
+
+def _set_contact(hand: Hand, spec: mujoco.MjSpec) -> None:
+    """Links touch the object only; pairs let fingertips touch one another and the palm. Contact is the task's."""
+    ours = spec.default.geom
+    tips = {PREFIX + body for body, _ in hand.tips.values()}
+    meeting: dict[str, list[str]] = {}
+    for body in spec.bodies:
+        if not body.name.startswith(PREFIX):
+            continue
+        body.gravcomp = hand.gravcomp
+        palm = body.name == PREFIX + PALM
+        touching = [geom for geom in body.geoms if geom.contype or geom.conaffinity]
+        for geom in touching:
+            if geom.type != mujoco.mjtGeom.mjGEOM_MESH and len(touching) < len(body.geoms):
+                geom.group = _UNSEEN  # what shows the link is another geom
+            geom.contype, geom.conaffinity, geom.condim = 1, 0, ours.condim
+            geom.friction, geom.solref, geom.solimp = ours.friction, ours.solref, ours.solimp
+            if palm:
+                geom.friction[0] = hand.palm_friction
+            if palm or body.name in tips:
+                there = meeting.setdefault(body.name, [])
+                geom.name = geom.name or f"{body.name}_{len(there)}"
+                there.append(geom.name)
+    for one, other in itertools.combinations(meeting.values(), 2):
+        for a, b in itertools.product(one, other):
+            spec.add_pair(geomname1=a, geomname2=b, condim=3, friction=[hand.slip, hand.slip, 0.005, 0.0001, 0.0001])
+
+
+def _set_servos(hand: Hand, spec: mujoco.MjSpec) -> None:
+    if hand.servo is None:
+        return
+    for joint, actuator in zip(hand.joints, spec.actuators, strict=True):
+        actuator.set_to_position(kp=hand.servo.kp, kv=0.0)
+        moved = spec.joint(PREFIX + joint)
+        moved.damping[0], moved.armature = hand.servo.damping, hand.servo.armature
+
+
+def _rotated(vector: tuple[float, float, float], quat: tuple[float, float, float, float]) -> Array:
+    out = np.empty(3)
+    mujoco.mju_rotVecQuat(out, np.array(vector), np.array(quat))
+    return out
+
+
+def _task(task: Task, hand: Hand, whose: str) -> Task:
+    return dataclasses.replace(
+        task,
+        name=f"{task.name}-{EXTRA}",
+        summary=f"{task.name} with {whose} of MuJoCo Menagerie",
+        build=functools.partial(build, hand),
+        extra=EXTRA,
+    )
+
+
+ALLEGRO = _task(allegro.ALLEGRO, ALLEGRO_HAND, "the Allegro hand")
+YAW = _task(leap.YAW, LEAP_HAND, "the LEAP hand")
+ROLL = _task(leap.ROLL, LEAP_HAND, "the LEAP hand")

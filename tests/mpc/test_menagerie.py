@@ -1,0 +1,295 @@
+"""The tasks with hands of MuJoCo Menagerie, with stand-ins of the same kinematics: `standin.py`."""
+
+import dataclasses
+import importlib.util
+import json
+import math
+import sys
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+from stickslip import mjcf
+from stickslip.cli import FAILED, USAGE, main
+from stickslip.errors import MissingExtra, SceneError
+from stickslip.mpc import newton, trial
+from stickslip.mpc.mppi import Mppi, Settings
+from stickslip.mpc.plant import Plant
+from stickslip.mpc.realtime.loop import run_realtime
+from stickslip.mpc.task import Problem, compile_problem
+from stickslip.mpc.tasks import TASKS, allegro, leap, menagerie
+from tests.mpc import standin
+
+NAMES = ("allegro-menagerie", "leap-yaw-menagerie", "leap-roll-menagerie")
+EVERY = [pytest.param(name, thing, id=f"{name}-{thing}") for name in NAMES[:2] for thing in TASKS[name].objects]
+OWN = {"allegro-menagerie": allegro.ALLEGRO, "leap-yaw-menagerie": leap.YAW, "leap-roll-menagerie": leap.ROLL}
+
+needs_package = pytest.mark.skipif(
+    importlib.util.find_spec("mujoco_menagerie") is None, reason="the extra 'menagerie' is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory) -> Path:
+    return standin.write(tmp_path_factory.mktemp("menagerie"))
+
+
+@pytest.fixture
+def hands(root, monkeypatch) -> Path:
+    """The stand-ins, in place of what the package finds."""
+    monkeypatch.setattr(mjcf, "menagerie_file", lambda name: (root / name).with_suffix(".xml"))
+    return root
+
+
+@pytest.fixture
+def checkout(root, monkeypatch) -> Path:
+    """The stand-ins as a checkout that the package finds."""
+    monkeypatch.setenv("MENAGERIE_ROOT", str(root))
+    return root
+
+
+def short(name: str, longest: int = 3) -> Problem:
+    return compile_problem(dataclasses.replace(TASKS[name], longest=longest))
+
+
+def seen_from_palm(task: str, points) -> np.ndarray:
+    """Where points are, seen from the task's palm: x towards the fingers, z up from its face [m]."""
+    if task.startswith("allegro"):
+        return points - [0.0, 0.0, allegro.PALM]
+    pos, quat = leap.palm_frame()
+    matrix = np.empty(9)
+    mujoco.mju_quat2Mat(matrix, quat)
+    return (points - pos) @ matrix.reshape(3, 3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_but_the_hand_is_as_in_the_task_with_our_own(name):
+    task, own = TASKS[name], OWN[name]
+    assert name == f"{own.name}-menagerie"
+    assert dataclasses.replace(task, name=own.name, summary=own.summary, build=own.build, extra="") == own
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_joints_come_first_with_one_servo_each_in_their_order(name, hands):
+    problem = compile_problem(TASKS[name])
+    mjm, hand = problem.mjm, menagerie.ALLEGRO_HAND if name.startswith("allegro") else menagerie.LEAP_HAND
+    assert [mjm.joint(i).name for i in range(mjm.njnt)] == [*(f"hand/{joint}" for joint in hand.joints), "object"]
+    np.testing.assert_array_equal(mjm.actuator_trnid[:, 0], np.arange(16))
+    np.testing.assert_array_equal(problem.posture, hand.home)
+    low, high = problem.limits()
+    assert ((low < hand.home) & (hand.home < high)).all()
+    stiffness, damping = (1.0, 0.1) if name.startswith("allegro") else (3.0, 0.03)
+    assert (mjm.actuator_gainprm[:, 0] == stiffness).all() and (mjm.actuator_biasprm[:, 1] == -stiffness).all()
+    assert (mjm.dof_damping[:16] == damping).all()
+    own = compile_problem(OWN[name]).mjm.opt
+    assert (mjm.opt.cone, mjm.opt.impratio, mjm.opt.integrator) == (own.cone, own.impratio, own.integrator)
+
+
+def test_allegro_hand_lies_where_ours_does(hands):
+    """Both have the same kinematics, so the fingertips are at the same places with the same angles."""
+    real, ours = compile_problem(TASKS["allegro-menagerie"]), compile_problem(allegro.ALLEGRO)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        joints, places = rng.uniform(*real.limits()), []
+        for problem in (real, ours):
+            mjd = mujoco.MjData(problem.mjm)
+            mjd.qpos[:16] = joints
+            mujoco.mj_kinematics(problem.mjm, mjd)
+            places.append(mjd.site_xpos[problem.tips])
+        np.testing.assert_allclose(*places, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_fingertips_are_at_the_ends_of_the_fingers(name, hands):
+    """Inside the shape that touches, which reaches at most 15 mm farther from the last joint."""
+    problem = compile_problem(TASKS[name])
+    mjm, mjd = problem.mjm, mujoco.MjData(problem.mjm)
+    mjd.qpos[:] = trial.draw(problem, 0)[0]
+    mujoco.mj_forward(mjm, mjd)
+    last = 3 + 4 * np.arange(4)  # joints: each finger has four
+    for tip, joint in zip(problem.tips, last, strict=True):
+        along = mjd.site_xpos[tip] - mjd.xanchor[joint]
+        far = np.linalg.norm(along)
+        geom = np.flatnonzero((mjm.geom_bodyid == mjm.site_bodyid[tip]) & (mjm.geom_contype > 0))[-1]
+        matrix, middle, size = mjd.geom_xmat[geom].reshape(3, 3), mjm.geom_aabb[geom, :3], mjm.geom_aabb[geom, 3:]
+        middle = mjd.geom_xpos[geom] + matrix @ middle
+        assert (np.abs(matrix.T @ (mjd.site_xpos[tip] - middle)) < size).all()
+        reach = (middle - mjd.xanchor[joint]) @ along / far + np.abs(matrix.T @ along / far) @ size
+        assert far < reach < far + 0.015
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_hand_lies_palm_up_and_curls_over_the_object(name, hands):
+    problem = compile_problem(TASKS[name])
+    start, goal = trial.draw(problem, 0)
+    plant = Plant(problem)
+    plant.reset(start, goal)
+    tips = seen_from_palm(name, plant.mjd.site_xpos[problem.tips])
+    assert (tips[:, 2] > 0.03).all()  # above the palm
+    assert (tips[:3, 0] > 0.03).all()  # fingers in front of the object
+    assert abs(tips[1, 1]) < 0.01 and tips[0, 1] * tips[2, 1] < 0.0  # index and ring on either side of the middle
+    assert tips[3, 0] < 0.0 and tips[3, 1] * tips[0, 1] > 0.0  # the thumb further back, on the side of the index
+    flat = start.copy()
+    flat[:16] = 0.0
+    plant.reset(flat, goal)
+    stretched = seen_from_palm(name, plant.mjd.site_xpos[problem.tips])
+    assert (stretched[:3, 0] > tips[:3, 0] + 0.02).all() and (np.abs(stretched[:3, 2]) < 0.04).all()
+
+
+@pytest.mark.parametrize(("name", "thing"), EVERY)
+def test_object_rests_on_the_palm(name, thing, hands):
+    """For a second, with the hand at home: it neither falls nor flies, and no joint gives way."""
+    problem = compile_problem(TASKS[name], thing)
+    for seed in range(2):
+        start, goal = trial.draw(problem, seed)
+        plant = Plant(problem)
+        plant.reset(start, goal)
+        palm = problem.mjm.body("hand/palm").id
+        for _ in range(50):
+            plant.advance(10)
+            assert plant.lost() == ""
+            assert np.abs(plant.mjd.qpos[-7:-4] - start[-7:-4]).max() < 0.008
+        assert abs(plant.mjd.qpos[-4:] @ start[-4:]) > math.cos(0.5 * math.radians(20.0))
+        assert np.abs(plant.mjd.qpos[:16] - start[:16]).max() < 0.03
+        touching = problem.mjm.geom_bodyid[plant.mjd.contact.geom]
+        assert (np.sort(touching, axis=1) == sorted((palm, problem.mjm.body("object").id))).all(axis=1).any()
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_only_fingertips_and_palm_touch_each_other(name, hands):
+    """Fingers that are in each other, and in the palm: only contacts of what may touch are found."""
+    problem = compile_problem(TASKS[name])
+    mjm, mjd = problem.mjm, mujoco.MjData(problem.mjm)
+    met, may = set(), {"hand/palm", *(mjm.body(mjm.site_bodyid[tip]).name for tip in problem.tips)}
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        mjd.qpos[:16] = rng.uniform(*problem.limits())
+        mjd.qpos[-7:-4] = 1.0, 0.0, 1.0
+        mujoco.mj_forward(mjm, mjd)
+        met |= {mjm.body(body).name for body in mjm.geom_bodyid[mjd.contact.geom].ravel()}
+    assert met and met <= may
+
+
+def test_newton_turns_the_cube_in_the_allegro_hand(hands):
+    problem = compile_problem(TASKS["allegro-menagerie"], "cube")
+    done = trial.run(problem, newton.Newton(problem), 0)
+    assert done.reason == trial.SUCCESS
+    assert done.steps < 150
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_mppi_plans(name, hands):
+    problem = short(name)
+    planner = Mppi(problem, settings=Settings(samples=4, horizon=6, knot_steps=3), device="cpu")
+    start, goal = trial.draw(problem, 0)
+    planner.reset(goal, 0)
+    plant = Plant(problem)
+    plant.reset(start, goal)
+    plan = planner.plan(plant.observe())
+    assert plan.note == "" and math.isfinite(plan.cost)
+    assert np.isfinite(plan.target).all() and (plan.target != start[:16]).any()
+
+
+def test_scene_can_be_compiled_from_any_folder(hands, tmp_path, monkeypatch):
+    """Meshes are named by their full paths, also if the checkout is not."""
+    monkeypatch.chdir(hands.parent)
+    monkeypatch.setattr(mjcf, "menagerie_file", lambda name: Path(hands.name, name).with_suffix(".xml"))
+    text = TASKS["leap-yaw-menagerie"].build("cube")
+    monkeypatch.chdir(tmp_path)
+    assert mujoco.MjModel.from_xml_string(text).nmesh == 2
+
+
+def _copy(root: Path, tmp_path: Path, robot: str, *changes: tuple[str, str]) -> Path:
+    """A hand with other names."""
+    text = (root / robot / "right_hand.xml").read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "assets").symlink_to(root / robot / "assets")
+    path = tmp_path / "right_hand.xml"
+    path.write_text(text)
+    return path
+
+
+def _swap(one: str, other: str) -> list[tuple[str, str]]:
+    return [(one, "<>"), (other, one), ("<>", other)]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "told"),
+    [
+        ("allegro-menagerie", [('"thj3"', '"thumb_3"')], r"no joint 'thj3'; no position servo of 'thj3'.*28ffb48b5c1d"),
+        ("allegro-menagerie", [('<body name="rf_tip"', '<body name="rf_end"')], "no body 'rf_tip'"),
+        ("leap-yaw-menagerie", [('<position name="if_mcp_act"', '<motor name="if_mcp_act"')], "servo of 'if_mcp'"),
+        ("leap-yaw-menagerie", _swap('"if_mcp"', '"if_rot"'), "joints if_rot, if_mcp, if_pip"),
+        ("leap-yaw-menagerie", _swap('joint="if_mcp"', 'joint="if_rot"'), "servos, of the joints if_rot, if_mcp"),
+        ("leap-yaw-menagerie", [("thumb_tip.obj", "gone.obj")], "right_hand.xml: .*gone.obj"),
+        ("leap-yaw-menagerie", [("</worldbody>", "")], "right_hand.xml: "),
+    ],
+)
+def test_another_hand_is_refused(name, changes, told, root, tmp_path, monkeypatch):
+    robot = "wonik_allegro" if name.startswith("allegro") else "leap_hand"
+    path = _copy(root, tmp_path, robot, *changes)
+    monkeypatch.setattr(mjcf, "menagerie_file", lambda name: path)
+    with pytest.raises(SceneError, match=told):
+        compile_problem(TASKS[name])
+
+
+def test_package_is_not_there(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "mujoco_menagerie", None)
+    with pytest.raises(MissingExtra, match=r"'menagerie:leap_hand/right_hand' needs .* pip install"):
+        compile_problem(TASKS["leap-roll-menagerie"])
+    assert main(["plan", "allegro-menagerie", "--trials", "1", "--out", str(tmp_path)]) == USAGE
+    assert "pip install 'stickslip[menagerie]'" in " ".join(capsys.readouterr().err.split())
+
+
+def test_tasks_are_listed_with_what_they_need(capsys):
+    assert main(["tasks"]) == 0
+    told = capsys.readouterr().out
+    assert all(name in told for name in NAMES) and "stickslip[menagerie]" in " ".join(told.split())
+
+
+@needs_package
+def test_hand_is_not_in_the_checkout(monkeypatch, tmp_path):
+    monkeypatch.setenv("MENAGERIE_ROOT", str(tmp_path))
+    with pytest.raises(SceneError, match=r"'wonik_allegro' .*MENAGERIE_ROOT"):
+        compile_problem(TASKS["allegro-menagerie"])
+    (tmp_path / "wonik_allegro").mkdir()
+    with pytest.raises(SceneError, match=r"right_hand\.xml"):
+        compile_problem(TASKS["allegro-menagerie"])
+
+
+@needs_package
+def test_download_fails(monkeypatch, tmp_path):
+    monkeypatch.delenv("MENAGERIE_ROOT", raising=False)
+    monkeypatch.setenv("MENAGERIE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("MENAGERIE_BASE_URL", (tmp_path / "nowhere").as_uri())
+    with pytest.raises(SceneError, match=r"could not download the robot 'leap_hand'.*MENAGERIE_ROOT"):
+        compile_problem(TASKS["leap-yaw-menagerie"])
+
+
+@needs_package
+def test_plan_from_the_command_line_is_stored(checkout, monkeypatch, tmp_path, capsys):
+    name = "allegro-menagerie"
+    monkeypatch.setitem(TASKS, name, dataclasses.replace(TASKS[name], longest=3))
+    command = ["plan", name, "--trials", "1", "--out", str(tmp_path)]
+    assert main(command) == FAILED
+    assert "too long" in capsys.readouterr().out
+    assert (tmp_path / f"{name}-cube.png").stat().st_size > 10_000
+    path = tmp_path / f"plan-{name}-newton.json"
+    stored = json.loads(path.read_text())
+    assert [row["steps"] for row in stored["trials"]] == [3]
+    assert stored["versions"]["mujoco-menagerie"] != "none"
+    monkeypatch.setattr(trial, "run", None)  # nothing is run again
+    assert main(command) == FAILED
+    assert json.loads(path.read_text()) == stored
+
+
+@needs_package
+def test_plant_of_its_own_process_makes_the_same_hand(checkout):
+    problem = short("allegro-menagerie")
+    ran = run_realtime(problem, newton.Newton(problem), 0)
+    assert ran.trial.reason == trial.TOO_LONG
+    assert ran.trial.frames.shape == (4, 23)
