@@ -85,7 +85,7 @@ class PlanMppi(Experiment[Settings]):
         task = dataclasses.replace(TASKS[case.task], longest=settings.longest)
         problem = compile_problem(task, case.object)
         if physics.name == "comfree" and physics == type(physics)():
-            physics = dataclasses.replace(physics, stiffness=mppi.STIFFNESS, damping=mppi.DAMPING)  # type: ignore[type-var]
+            physics = mppi.usual_physics()
         how = mppi.Settings(samples=settings.samples, horizon=settings.horizon)
         planner = mppi.Mppi(problem, physics, how, trial.device)
         figures = _times(problem, planner, settings, trial)

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from stickslip.mpc.mppi_batch import DAMPING, STIFFNESS, Batch, Settings
+from stickslip.mpc.mppi_batch import Batch, Settings, usual_physics
 from stickslip.mpc.task import Goal, Observation, Plan, Planner, Problem
 from stickslip.physics.base import Physics
 
-__all__ = ["DAMPING", "STIFFNESS", "Batch", "Mppi", "Settings", "time_plans"]
+__all__ = ["Batch", "Mppi", "Settings", "time_plans", "usual_physics"]
 
 
 class Mppi(Planner):
@@ -18,7 +18,7 @@ class Mppi(Planner):
 
     Args:
         problem: the task, compiled
-        physics: contact physics of the rollouts; ComFree, with the stiffness and damping above, if None
+        physics: contact physics of the rollouts; `usual_physics()` if None
         settings: how to plan
         device: "cpu", "cuda:0", ...; the first CUDA device if there is one, else the CPU
 

@@ -22,9 +22,6 @@ from stickslip.mpc.task import Array, Goal, Observation, Plan, Problem
 from stickslip.physics.base import Physics
 from stickslip.simulation import Simulation
 
-STIFFNESS, DAMPING = 0.1, 0.002
-"""Of ComFree, where no physics is named."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -78,6 +75,13 @@ class Settings:
         return 0 if self.top_fraction == 1.0 else max(2, math.ceil(self.top_fraction * self.samples))
 
 
+def usual_physics() -> Physics[Any, Any]:
+    """What plans are made with where no physics is named: ComFree with the paper's numbers for a hand."""
+    import stickslip as ss
+
+    return ss.ComFree(stiffness=0.1, damping=0.002)
+
+
 class Batch:
     """The plans of one or several trials of one problem, all at once.
 
@@ -86,7 +90,7 @@ class Batch:
 
     Args:
         problem: the task, compiled
-        physics: contact physics of the rollouts; ComFree with the stiffness and damping above if None
+        physics: contact physics of the rollouts; `usual_physics()` if None
         settings: how to plan
         device: "cpu", "cuda:0", ...; the first CUDA device if there is one, else the CPU
         trials: plans that are made at once
@@ -100,10 +104,7 @@ class Batch:
         device: str | None = None,
         trials: int = 1,
     ) -> None:
-        if physics is None:
-            import stickslip as ss
-
-            physics = ss.ComFree(stiffness=STIFFNESS, damping=DAMPING)
+        physics = physics or usual_physics()
         if not physics.capturable:
             raise Unsupported(
                 f"{physics.name} loops on the host, and mppi records a whole plan: take comfree or mujoco"
