@@ -132,14 +132,13 @@ class PlanMppi(Experiment[Settings]):
     def draw(self, result: Result) -> Any:
         settings = self.make_settings(result.settings)
         title = f"plan-mppi: {settings.samples} rollouts of {settings.horizon} steps on {result.machine['device']}"
-        fig, axes = style.figure(title, 3, 1, width=12.0, height=9.6)
+        fig, axes = style.figure(title, 3, 1, width=12.0, height=3.2)
         for ax, name, told, y in (
             (axes[0, 0], "plan_p50_ms", "time of a plan, median", "time [ms]"),
             (axes[1, 0], "success", "share of trials that succeeded", "success"),
             (axes[2, 0], "steps", "control steps until then, median", "steps"),
         ):
-            ticks = [case.replace(", ", ",\n").replace(" ", "\n", 1) for case in result.cases]
-            series.bars(ax, result, result.cases, name, ticks, log=name == "plan_p50_ms")
+            series.bars(ax, result, result.cases, name, result.cases, log=name == "plan_p50_ms")
             style.label(ax, told, "", y)
         style.legend(fig, axes)
         return fig
