@@ -124,6 +124,21 @@ class QuasiDynamic:
 
 
 @dataclasses.dataclass(frozen=True)
+class Regrasp:
+    """When a hand lets go of an object and tries again; see `regrasp.py`.
+
+    Attributes:
+        patience: control steps without progress until it lets go the first time; the n-th time takes n times as many
+        steps: control steps on the way back to its posture
+        progress: decrease of what is still to go, weighed as at the end of a plan, that counts, as a share of it
+    """
+
+    patience: int = 20
+    steps: int = 10
+    progress: float = 0.02
+
+
+@dataclasses.dataclass(frozen=True)
 class Task:
     """One task with every object it can be done with.
 
@@ -145,6 +160,7 @@ class Task:
         planner: that is used unless another is asked for
         iterations: most of IPOPT
         optional: further objects, which need a package that may not be there
+        regrasp: when the hand lets go and tries again; never if there is nothing
     """
 
     name: str
@@ -164,6 +180,7 @@ class Task:
     planner: str = "newton"
     iterations: int = 50
     optional: tuple[str, ...] = ()
+    regrasp: Regrasp | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -189,7 +206,10 @@ class Problem:
 
     @property
     def posture(self) -> Array:
-        """Joints that a cost of posture counts from, (nu,): of the first key frame, or of the model as written."""
+        """Joints of the first key frame, or of the model as written, (nu,).
+
+        A cost of posture counts from them, and a hand that lets go goes back to them.
+        """
         return (self.mjm.key_qpos[0] if self.mjm.nkey else self.mjm.qpos0)[: self.nr].copy()
 
     def bounds(self, joints: Array) -> tuple[Array, Array]:

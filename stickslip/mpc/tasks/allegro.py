@@ -11,7 +11,7 @@ import math
 import mujoco
 import numpy as np
 
-from stickslip.mpc.task import Array, Cost, Goal, QuasiDynamic, Success, Task, quat_of
+from stickslip.mpc.task import Array, Cost, Goal, QuasiDynamic, Regrasp, Success, Task, quat_of
 from stickslip.mpc.tasks import objects
 from stickslip.mpc.tasks.objects import Part, Thing
 from stickslip.scenes import look
@@ -135,6 +135,7 @@ def build(name: str) -> str:
         f'    <pair geom1="{a}" geom2="{b}" condim="3" friction="{SLIP} {SLIP}"/>\n'
         for a, b in itertools.combinations(touching, 2)
     )
+    home = (*np.ravel(HOME), *CENTER, PALM + thing.height, 1.0, 0.0, 0.0, 0.0)
     middle = (0.02, 0.0, PALM + 0.01)
     return (
         f'<mujoco model="allegro-{name}">\n{look.SHARED}  <option cone="elliptic" impratio="10"/>\n{_DEFAULTS}'
@@ -153,7 +154,9 @@ def build(name: str) -> str:
     </body>
 """
         + objects.bodies(thing, (*CENTER, PALM + thing.height))
-        + f"  </worldbody>\n  <contact>\n{pairs}  </contact>\n  <actuator>\n{actuators}  </actuator>\n</mujoco>\n"
+        + f"  </worldbody>\n  <contact>\n{pairs}  </contact>\n  <actuator>\n{actuators}  </actuator>\n"
+        + f'  <keyframe><key name="home" qpos="{look.numbers(home)}" ctrl="{look.numbers(home[:-7])}"/></keyframe>\n'
+        + "</mujoco>\n"
     )
 
 
@@ -181,4 +184,5 @@ ALLEGRO = Task(
     substeps=50,
     longest=500,
     floor=0.5 * PALM,
+    regrasp=Regrasp(),
 )
