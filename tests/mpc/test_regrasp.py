@@ -93,8 +93,10 @@ def test_planners_of_tasks_with_a_rule_let_go() -> None:
 
 
 def test_a_jam_is_left() -> None:
-    """A stick that the hand alone does not turn: its fingers stand in each other's way until the end."""
-    task = dataclasses.replace(allegro.ALLEGRO, longest=300)
+    """With the paper's weights and friction, a stick that newton alone does not turn: the fingers jam for good."""
+    hand = allegro.ALLEGRO
+    cost = dataclasses.replace(hand.cost, final_position=1000.0, final_orientation=50.0)
+    task = dataclasses.replace(hand, longest=300, cost=cost, model=dataclasses.replace(hand.model, friction=0.5))
     stick = compile_problem(task, "stick")
     assert trial.run(stick, Newton(stick), 100).reason == trial.TOO_LONG
     assert trial.run(stick, make_planner("newton", stick), 100).success
