@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stickslip.errors import InputError
+from stickslip.mpc.regrasp import Regrasping
 from stickslip.mpc.task import Planner, Problem
 
 
@@ -42,9 +43,13 @@ PLANNERS: dict[str, Callable[..., Planner]] = {
 
 
 def make_planner(name: str, problem: Problem, **options: Any) -> Planner:
-    """The planner of that name for a problem; `options` are the keyword arguments of its class."""
+    """The planner of that name for a problem, and `Regrasping` around it where the task has a rule for that.
+
+    `options` are the keyword arguments of the planner's class.
+    """
     if name not in PLANNERS:
         near = difflib.get_close_matches(name, PLANNERS, n=2)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         raise InputError(f"there is no planner {name!r}: {hint}There are: {', '.join(PLANNERS)}")
-    return PLANNERS[name](problem, **options)
+    planner, rule = PLANNERS[name](problem, **options), problem.task.regrasp
+    return planner if rule is None else Regrasping(problem, planner, rule)

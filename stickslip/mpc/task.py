@@ -124,6 +124,21 @@ class QuasiDynamic:
 
 
 @dataclasses.dataclass(frozen=True)
+class Regrasp:
+    """When a hand lets go of an object and tries again; see `regrasp.py`.
+
+    Attributes:
+        patience: control steps without progress until it lets go the first time; the n-th time takes n times as many
+        steps: control steps on the way back to its posture
+        progress: decrease of what is still to go, weighed as at the end of a plan, that counts, as a share of it
+    """
+
+    patience: int = 20
+    steps: int = 10
+    progress: float = 0.02
+
+
+@dataclasses.dataclass(frozen=True)
 class Task:
     """One task with every object it can be done with.
 
@@ -146,6 +161,7 @@ class Task:
         iterations: most of IPOPT
         optional: further objects, which need a package that may not be there
         extra: of stickslip, that the scene itself needs; none if empty
+        regrasp: when the hand lets go and tries again; never if there is nothing
     """
 
     name: str
@@ -166,6 +182,7 @@ class Task:
     iterations: int = 50
     optional: tuple[str, ...] = ()
     extra: str = ""
+    regrasp: Regrasp | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -191,7 +208,10 @@ class Problem:
 
     @property
     def posture(self) -> Array:
-        """Joints that a cost of posture counts from, (nu,): of the first key frame, or of the model as written."""
+        """Joints of the first key frame, or of the model as written, (nu,).
+
+        A cost of posture counts from them, and a hand that lets go goes back to them.
+        """
         return (self.mjm.key_qpos[0] if self.mjm.nkey else self.mjm.qpos0)[: self.nr].copy()
 
     def bounds(self, joints: Array) -> tuple[Array, Array]:

@@ -6,7 +6,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from stickslip.mpc import newton, trial
+from stickslip.mpc import trial
+from stickslip.mpc.planners import make_planner
 from stickslip.mpc.plant import Plant
 from stickslip.mpc.task import Task, compile_problem
 from stickslip.mpc.tasks import TASKS, allegro, objects, trifinger
@@ -81,7 +82,7 @@ def test_object_rests(task: Task, name: str) -> None:
 )
 def test_trial_succeeds(task: Task, name: str, seed: int) -> None:
     problem = compile_problem(task, name)
-    done = trial.run(problem, newton.Newton(problem), seed)
+    done = trial.run(problem, make_planner("newton", problem), seed)
     assert done.reason == trial.SUCCESS
     assert done.steps < 150
 

@@ -12,7 +12,7 @@ import math
 import mujoco
 import numpy as np
 
-from stickslip.mpc.task import Array, Cost, Goal, QuasiDynamic, Success, Task, quat_of
+from stickslip.mpc.task import Array, Cost, Goal, QuasiDynamic, Regrasp, Success, Task, quat_of
 from stickslip.mpc.tasks import objects
 from stickslip.mpc.tasks.objects import Part, Thing
 from stickslip.scenes import look
@@ -191,9 +191,10 @@ ALLEGRO = Task(
     tips=("index_tip", "middle_tip", "ring_tip", "thumb_tip"),
     cost=Cost(contact=1.0, control=0.1, final_position=1000.0, final_orientation=50.0),
     success=Success(position=math.inf, rotation=0.04),
-    model=QuasiDynamic(step=0.1, rotation=0.1, joints=1.0, contact=1.0, slots=20),
+    model=QuasiDynamic(step=0.1, rotation=0.1, joints=1.0, contact=1.0, friction=0.65, slots=20),
     bound=0.2,
     substeps=50,
     longest=500,
     floor=0.5 * PALM,
+    regrasp=Regrasp(),
 )
