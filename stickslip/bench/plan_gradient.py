@@ -5,7 +5,7 @@ plan. A planner is timed afterwards, alone: it goes once more through the states
 
 `newton` solves the quasi-dynamic closed form by Gauss-Newton, `ipopt` the same problem by multiple shooting, `implicit`
 has the complementarity conditions of the convex model as constraints. The last two take many times longer: they run
-two of the cases, a few trials, of fewer steps.
+two of the cases, and fewer steps.
 
 The last cases turn the cube with other contact stiffnesses K in the plan's model.
 """
@@ -41,8 +41,8 @@ class Settings:
     )
     trials: int = setting(20, "trials of each object", low=1, high=10_000)
     objects: int = setting(100, "objects of each task, at most", low=1, high=100)
-    others: int = setting(3, "trials of the planners other than newton", low=1, high=10_000)
-    steps: int = setting(150, "control steps of those, at most", low=2, high=100_000)
+    others: int = setting(20, "trials of the planners other than newton", low=1, high=10_000)
+    steps: int = setting(300, "control steps of those, at most", low=2, high=100_000)
     stiffness: tuple[float, ...] = setting(
         (0.001, 0.01, 0.1, 1.0, 10.0, 100.0), "contact stiffnesses K of the sweep", low=1e-9, high=1e9
     )

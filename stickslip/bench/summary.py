@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stickslip.bench import contenders, drake, mjx, qp, style
+from stickslip.bench import contenders, drake, mjx, planners, qp, style
 from stickslip.bench.experiment import Experiment, Score
 from stickslip.bench.result import Result, load
 from stickslip.errors import InputError
@@ -106,19 +106,28 @@ def _trouble(result: Result, experiments: Mapping[str, Experiment[Any]]) -> str:
 def columns(results: Sequence[Result]) -> list[str]:
     """The contenders of a summary: every physics that is there to be used, with its defaults.
 
-    Variants, rivals and foils stand in their experiment.
+    Variants, rivals, foils and planners stand in their experiment.
     """
     present = dict.fromkeys(label for result in results for label in result.contenders)
     ordered = [name for name in contenders.names() if name in present]
     # no physics of ours, one of them once more, or there to be compared with
-    beside = (qp.QpModel.name, drake.Drake.name, mjx.Mjx.name, contenders.PAPER, *contenders.FOILS)
+    beside = (
+        qp.QpModel.name,
+        drake.Drake.name,
+        mjx.Mjx.name,
+        contenders.PAPER,
+        *contenders.FOILS,
+        *(kind.name for kind in planners.KINDS),
+    )
     others = [c for c in present if c not in ordered and ":" not in c and c not in beside]
     return ordered + others or list(present)
 
 
 def rows(experiment: Experiment[Any], result: Result, labels: Sequence[str]) -> list[Row]:
-    """One row a score of the experiment."""
+    """One row a score of the experiment; none if it has none of these contenders."""
     table = []
+    if not any(label in result.contenders for label in labels):
+        return table
     for score in experiment.scores(experiment.make_settings(result.settings)):
         values = {label: result.figure(label, score.case, score.figure) for label in labels}
         sound = [

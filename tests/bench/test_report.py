@@ -91,9 +91,15 @@ def test_a_score_tells_in_its_own_word_why_there_is_no_value(folder):
 def test_variants_stay_out_of_the_summary(folder):
     ((_, result),) = tables(folder)[0].results
     assert summary.columns([result]) == ["fake", "other"]
-    for name in ("pbd-r-paper", *contenders.FOILS):
+    for name in ("pbd-r-paper", "newton", "implicit", *contenders.FOILS):
         result.contenders[name] = result.contenders["fake"]
     assert summary.columns([result]) == ["fake", "other"]
+
+
+def test_an_experiment_of_others_has_no_row_in_the_summary(folder):
+    ((experiment, result),) = tables(folder)[0].results
+    assert summary.rows(experiment, result, ["third"]) == []
+    assert summary.rows(experiment, result, ["third", "fake"])
 
 
 def test_what_was_not_run_is_a_dash_without_a_doubt(folder):
