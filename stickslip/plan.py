@@ -156,6 +156,8 @@ def run(
         failed = [f"{row['seed']} ({row['reason']})" for row in rows if row["object"] == name and not row["success"]]
         if failed:
             console.print(f"{name}: not done with seed {escape(', '.join(failed))}", soft_wrap=True)
+        for note in dict.fromkeys(note for row in rows if row["object"] == name for note in row.get("notes", [])):
+            console.print(f"{name}: of some plans: {escape(note)}", soft_wrap=True)
     for path in written:
         console.print(f"Picture: [bold]{escape(str(path))}[/]", soft_wrap=True)
     console.print(f"Figures: {escape(str(store.path))}", soft_wrap=True)
@@ -236,6 +238,7 @@ class _Store:
             "angle_deg": math.degrees(angle(ran.rotation)) if math.isfinite(ran.rotation) else math.nan,
             "plan_p50_ms": 1e3 * float(p50),
             "plan_p95_ms": 1e3 * float(p95),
+            "notes": list(ran.notes),
             **figures,
         }
         self.done[name, ran.seed] = files.plain(self.done[name, ran.seed])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from stickslip.bench.experiment import Trial
+from stickslip.mpc import regrasp
 from stickslip.mpc.task import Observation, Planner, Problem, angle
 from stickslip.mpc.trial import Trial as Ran
 
@@ -72,6 +73,11 @@ def failures(trials: Sequence[Ran]) -> list[str]:
     return [f"seed {ran.seed}: {ran.reason}" for ran in trials if ran.reason not in ("success", "too long", "fell")]
 
 
+def notes(trials: Sequence[Ran]) -> list[str]:
+    """What went wrong in plans that were used anyway, each once."""
+    return list(dict.fromkeys(f"plans: {note}" for ran in trials for note in ran.notes))
+
+
 def replay(problem: Problem, planner: Planner, ran: Ran, most: int, clock: Callable[[], float]) -> dict[str, float]:
     """Time of a plan, with nothing else running: the planner goes once more through the states of a trial."""
     planner.reset(ran.goal, ran.seed)
@@ -80,7 +86,9 @@ def replay(problem: Problem, planner: Planner, ran: Ran, most: int, clock: Calla
     for step, qpos in enumerate(ran.frames[: most + 1]):
         seen = Observation(step * period, qpos, np.zeros(problem.mjm.nv), qpos[: problem.nr])
         begin = clock()
-        planner.plan(seen)
-        seconds.append(clock() - begin)
+        plan = planner.plan(seen)
+        taken = clock() - begin
+        if plan.note != regrasp.NOTE:  # to let go takes no planning
+            seconds.append(taken)
     p50, p95 = np.quantile(seconds[1:] or seconds, [0.5, 0.95])  # the first compiles
     return {"plan_p50_ms": 1e3 * float(p50), "plan_p95_ms": 1e3 * float(p95)}

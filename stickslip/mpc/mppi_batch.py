@@ -2,7 +2,7 @@
 
 All that a plan does is one graph: put all worlds where the plan starts, draw controls, step with a kernel of cost and
 control before each step, weigh, average. The host uploads one array before and reads one after. The graph can hold the
-plans of several trials, each with its own worlds: on a GPU twenty plans at once take little longer than one.
+plans of several trials, each with its own worlds: on a GPU that one plan does not fill, that takes less time.
 """
 
 import dataclasses
@@ -126,6 +126,7 @@ class Batch:
         )
         self._graph: Any = None
         self._harmless = 0
+        self._dropped: tuple[str, ...] | None = None  # what the last plans say of buffers, once somebody asked
         self._times = np.full(self.trials, math.nan)
         self._goals = np.zeros((self.trials, 7))
         with wp.ScopedDevice(self.sim.device):
@@ -190,12 +191,14 @@ class Batch:
             wp.copy(self._inbox, self._host)
             wp.capture_launch(self._graph)
             answers = self._answer.numpy()
-        return [self._plan(seen, answer) for seen, answer in zip(observations, answers, strict=True)]
-
-    def _plan(self, seen: Observation, answer: Array) -> Plan:
         nr = self.problem.nr
-        best, _, finite, bits = (float(x) for x in answer[nr:])
-        return Plan(self._to_target(seen, answer[:nr]), best, self.settings.iterations, self._note(finite, bits))
+        self._dropped = None
+        plans = []
+        for seen, answer in zip(observations, answers, strict=True):
+            best, _, finite, bits = (float(x) for x in answer[nr:])
+            note = self._note(finite, int(bits))
+            plans.append(Plan(self._to_target(seen, answer[:nr]), best, self.settings.iterations, note))
+        return plans
 
     def _to_target(self, observation: Observation, u: Array) -> Array:
         """Joint targets of the first control, as `next_target` of the kernels has them."""
@@ -203,15 +206,17 @@ class Batch:
         near = np.clip(observation.ctrl + u, joints - bound, joints + bound)
         return np.clip(near, *self.problem.limits())
 
-    def _note(self, finite: float, bits: float) -> str:
+    def _note(self, finite: float, bits: int) -> str:
+        """What went wrong in the rollouts of a trial. Buffers are told of as they are in all trials."""
         notes = []
         if finite == 0:
             notes.append("no rollout stayed finite: the last plan is kept; take a smaller dt or softer contact")
-        if int(bits) & ~self._harmless:
-            messages = self.sim.health().overflow
-            if not messages:  # bits that drop nothing, such as a solver at its iteration limit
-                self._harmless |= int(bits)
-            notes.extend(messages)
+        if bits & ~self._harmless:
+            if self._dropped is None:
+                self._dropped = self.sim.health().overflow
+            if not self._dropped:  # bits that drop nothing, such as a solver at its iteration limit
+                self._harmless |= bits
+            notes.extend(self._dropped)
         return "; ".join(notes)
 
     def compile(self) -> None:
@@ -293,7 +298,7 @@ class Batch:
 
 def _plan_model(problem: Problem) -> mujoco.MjModel:
     """The model without cameras and lights, that says what it has not, so that a step launches no kernels for it."""
-    spec = mujoco.MjSpec.from_string(problem.task.build(problem.object))
+    spec = mujoco.MjSpec.from_string(problem.xml or problem.task.build(problem.object))
     for unseen in [*spec.cameras, *spec.lights]:
         spec.delete(unseen)
     mjm = spec.compile()

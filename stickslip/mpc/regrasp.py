@@ -2,7 +2,7 @@
 
 A plan with frozen contacts looks a few steps ahead. Fingers that stand in each other's way, or on the wrong side of the
 object, are a minimum of its cost that it cannot leave: every way around leads through worse. So the hand goes back to
-its posture at the start, where nothing touches, and the planner begins anew with the object where it is now.
+its posture at the start, which is open, and the planner begins anew with the object where it is now.
 """
 
 import math
@@ -10,6 +10,7 @@ from typing import final
 
 import numpy as np
 
+from stickslip.errors import InputError
 from stickslip.mpc.task import Goal, Observation, Plan, Planner, Problem, Regrasp
 
 NOTE = "let go of the object"
@@ -29,6 +30,12 @@ class Regrasping(Planner):
     """
 
     def __init__(self, problem: Problem, inner: Planner, rule: Regrasp) -> None:
+        cost = problem.task.cost
+        if cost.final_position == cost.final_orientation == 0.0:
+            raise InputError(
+                f"the cost of {problem.task.name} has final_position 0 and final_orientation 0: what is still to go "
+                "cannot be told; give it one of them, or no rule to let go"
+            )
         self.problem, self.inner, self.rule = problem, inner, rule
         self._period = problem.task.substeps * problem.mjm.opt.timestep
         self._posture = problem.posture
@@ -37,6 +44,7 @@ class Regrasping(Planner):
 
     def _begin_trial(self) -> None:
         self._times = 0  # that it let go
+        self._now = -math.inf  # time of the last observation [s]
         self._until: float | None = None  # when the hand has had its time to open [s]
         self._begin_grasp()
 
@@ -51,10 +59,13 @@ class Regrasping(Planner):
 
     def plan(self, observation: Observation) -> Plan:
         now = observation.time
+        if now < self._now:  # a trial that nobody told of
+            self._begin_trial()
+        self._now = now
         if self._until is not None and now + ROUNDING * self._period >= self._until:
             self._until = None
             self._begin_grasp()
-            self.inner.reset(self._goal, self._seed)
+            self.inner.reset(self._goal, self._seed + self._times)  # other random numbers than the last time
         if self._until is None and self._is_stuck(observation):
             self._times += 1
             self._until = now + self.rule.steps * self._period
@@ -62,15 +73,22 @@ class Regrasping(Planner):
             return self.inner.plan(observation)
         joints = observation.qpos[: self.problem.nr]
         low, high = self.problem.bounds(joints)
-        return Plan(joints + np.clip(self._posture - joints, low, high), self._best, note=NOTE)
+        return Plan(joints + np.clip(self._posture - joints, low, high), self._to_go(observation), note=NOTE)
+
+    def _to_go(self, observation: Observation) -> float:
+        """What is still to go, weighed as at the end of a plan."""
+        position, rotation = self._goal.errors(observation.qpos)
+        cost = self.problem.task.cost
+        return cost.final_position * position**2 + cost.final_orientation * rotation
 
     def _is_stuck(self, observation: Observation) -> bool:
-        """Whether there was no progress for too long; an object that is where it is to be is left there."""
+        """Whether there was no progress for too long; while the object is where it is to be, there is no hurry."""
         position, rotation = self._goal.errors(observation.qpos)
-        cost, success = self.problem.task.cost, self.problem.task.success
-        left = cost.final_position * position**2 + cost.final_orientation * rotation
+        success, left = self.problem.task.success, self._to_go(observation)
         if left < (1.0 - self.rule.progress) * self._best:
             self._best, self._since = left, observation.time
+        if position < success.position and rotation < success.rotation:
+            self._since = observation.time
+            return False
         waited = observation.time + ROUNDING * self._period - self._since
-        near = position < success.position and rotation < success.rotation
-        return not near and waited >= self.rule.patience * (self._times + 1) * self._period
+        return waited >= self.rule.patience * (self._times + 1) * self._period

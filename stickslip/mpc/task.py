@@ -137,6 +137,13 @@ class Regrasp:
     steps: int = 10
     progress: float = 0.02
 
+    def __post_init__(self) -> None:
+        for name, least in (("patience", 0), ("steps", 1)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} is {getattr(self, name)}: it must be at least {least} control steps")
+        if not 0.0 <= self.progress < 1.0:
+            raise InputError(f"progress is {self.progress}: it must be from 0 to less than 1; 0.02 is usual")
+
 
 @dataclasses.dataclass(frozen=True)
 class Task:
@@ -194,12 +201,14 @@ class Problem:
         object: the object's name
         mjm: the model (the plant's; planners make their own copies)
         tips: sites at the fingertips          (n,)
+        xml: MJCF that the model was compiled from; as the task builds it if None
     """
 
     task: Task
     object: str
     mjm: mujoco.MjModel
     tips: NDArray[np.intp]
+    xml: str | None = None
 
     @property
     def nr(self) -> int:
@@ -279,7 +288,8 @@ def compile_problem(task: Task, name: str | None = None) -> Problem:
     names = (*task.objects, *task.optional)
     if name not in names:
         raise InputError(f"{task.name} has no object {name!r}; it has: {', '.join(names)}")
-    mjm = mujoco.MjModel.from_xml_string(task.build(name))
+    xml = task.build(name)
+    mjm = mujoco.MjModel.from_xml_string(xml)
     tips = [mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_SITE, tip) for tip in task.tips]
     if min(tips) < 0:
         raise InputError(f"the scene of {task.name} has no site {task.tips[tips.index(min(tips))]!r}")
@@ -289,7 +299,7 @@ def compile_problem(task: Task, name: str | None = None) -> Problem:
             f"the scene of {task.name} must hold joints with one actuator each, then the free joint {OBJECT!r}: "
             f"it has {mjm.nq} positions, {mjm.nv} velocities and {mjm.nu} actuators"
         )
-    return Problem(task, name, mjm, np.array(tips))
+    return Problem(task, name, mjm, np.array(tips), xml)
 
 
 def quat_of(roll: float, pitch: float, yaw: float) -> Array:

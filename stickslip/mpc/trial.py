@@ -13,6 +13,8 @@ from stickslip.mpc.task import Array, Goal, Observation, Plan, Planner, Problem
 SUCCESS = "success"
 TOO_LONG = "too long"
 """Reasons why a trial ended; others are those of `Plant.lost`, and what a planner says that fails."""
+MOST_NOTES = 20
+"""Of a trial; a planner that has a new one every time says enough with these."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -28,6 +30,7 @@ class Trial:
         seconds: time each plan took [s]                            (plans,)
         frames: qpos at the start and after each control step       (steps + 1, nq)
         goal: where the object was to go
+        notes: of its plans, each once: what went wrong in them and was made do with
     """
 
     seed: int
@@ -38,6 +41,7 @@ class Trial:
     seconds: Array
     frames: Array
     goal: Goal
+    notes: tuple[str, ...] = ()
 
     @property
     def success(self) -> bool:
@@ -90,6 +94,7 @@ class Running:
         self._plant.reset(start, self.goal)
         self._judge = Judge(problem, self.goal)
         self._frames = [start.copy()]
+        self._notes = Notes()
         self.reason = ""
 
     @property
@@ -102,7 +107,8 @@ class Running:
 
     def take(self, plan: Plan) -> None:
         """Do what a plan says for a control step."""
-        self.reason = not_usable(plan)
+        self._notes.take(plan)
+        self.reason = not_usable(plan, self._problem.nr)
         if self.reason:
             return
         self._plant.command(plan.target)
@@ -114,12 +120,32 @@ class Running:
     def end(self, seconds: Sequence[float] = ()) -> Trial:
         """What came of it, given the time each plan took."""
         position, rotation = self._judge.errors()
-        frames = np.array(self._frames)
-        return Trial(self._seed, self.reason, self.steps, position, rotation, np.array(seconds), frames, self.goal)
+        frames, notes = np.array(self._frames), self._notes.told()
+        return Trial(
+            self._seed, self.reason, self.steps, position, rotation, np.array(seconds), frames, self.goal, notes
+        )
 
 
-def not_usable(plan: Plan) -> str:
-    """Why a plan cannot be used, or nothing."""
+class Notes:
+    """The notes of a trial's plans, each once, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._notes: dict[str, None] = {}
+
+    def take(self, plan: Plan) -> None:
+        """Keep the note of a plan, if it has one and there are not too many."""
+        if plan.note and len(self._notes) < MOST_NOTES:
+            self._notes[plan.note] = None
+
+    def told(self) -> tuple[str, ...]:
+        return tuple(self._notes)
+
+
+def not_usable(plan: Plan, nr: int) -> str:
+    """Why a plan cannot be used for a hand of `nr` joints, or nothing."""
+    shape = np.shape(plan.target)
+    if shape != (nr,):
+        return f"planner: joint targets of shape {shape}, which must be ({nr},)"
     return "" if np.isfinite(plan.target).all() else "planner: a joint target is not finite"
 
 

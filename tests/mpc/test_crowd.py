@@ -8,6 +8,8 @@ import pytest
 
 import stickslip as ss
 from stickslip.mpc import crowd, mppi, trial
+from stickslip.mpc.realtime.bus import MAX_BATCH, memory_pair
+from stickslip.mpc.realtime.messages import Start
 from stickslip.mpc.realtime.paced import run_paced
 from stickslip.mpc.realtime.sensors import Sensors
 from stickslip.mpc.task import Goal, Observation, Plan, Problem, compile_problem
@@ -42,8 +44,13 @@ def batch() -> mppi.Batch:
     return mppi.Batch(problem(6), settings=SMALL, device="cpu", trials=3)
 
 
-def test_plans_at_once_are_the_plans_one_by_one(batch: mppi.Batch):
-    one = mppi.Mppi(problem(6), settings=SMALL, device="cpu")
+TOP = mppi.Settings(samples=6, horizon=6, iterations=2, top_fraction=0.5)
+
+
+@pytest.mark.parametrize("settings", [SMALL, TOP], ids=["all", "top"])
+def test_plans_at_once_are_the_plans_one_by_one(settings: mppi.Settings):
+    batch = mppi.Batch(problem(6), settings=settings, device="cpu", trials=3)
+    one = mppi.Mppi(problem(6), settings=settings, device="cpu")
     drawn = [trial.draw(one.problem, seed) for seed in (4, 5, 6)]
     goals, seeds = [goal for _, goal in drawn], [7, 8, 9]
     zero = np.zeros(one.problem.mjm.nv)
@@ -87,6 +94,35 @@ def test_a_trial_that_ends_does_not_hold_the_others():
     assert (planners.seen[-1][0].qpos == start).all()  # there is still something to plan from
     paced = run_paced(problem(4), Some(), [0, 1], 0.0)
     assert [r.reason for r in paced] == ["planner: a joint target is not finite", "too long"]
+
+
+@pytest.mark.parametrize("run", [crowd.run, lambda task, planners, seeds: run_paced(task, planners, seeds, 0.01)], ids=["waiting", "paced"])
+def test_what_planners_do_wrong_is_said(run):
+    class Odd(Curl):
+        def plan(self, observations):
+            return [
+                dataclasses.replace(plan, target=plan.target[:15], note="odd") for plan in super().plan(observations)
+            ]
+
+    class Few(Curl):
+        def plan(self, observations):
+            return super().plan(observations)[:1]
+
+    class Broken(Curl):
+        def plan(self, observations):
+            raise ss.InputError("no")
+
+    for ran in run(problem(4), Odd(), [0, 1]):
+        assert ran.reason == "planner: joint targets of shape (15,), which must be (16,)"
+        assert ran.notes == ("odd",)
+    with pytest.raises(ss.InputError, match="1 plans for 2 trials"):
+        run(problem(4), Few(), [0, 1])
+    with pytest.raises(ss.InputError, match="no"):
+        run(problem(4), Broken(), [0, 1])
+    with pytest.raises(ss.InputError, match="seed -1"):
+        run(problem(4), Curl(), [0, -1])
+    with pytest.raises(ss.Unsupported, match="lets go and tries again"):
+        run(compile_problem(TASKS["allegro"]), Curl(), [0])
 
 
 @pytest.mark.parametrize("plan_time", [0.0, 0.010, 0.060])
@@ -143,3 +179,14 @@ def test_wrong_numbers_of_trials_are_refused(batch: mppi.Batch):
     for trials in (0, 1.5, True):
         with pytest.raises(ss.InputError, match="trials is"):
             mppi.Batch(batch.problem, settings=SMALL, device="cpu", trials=trials)  # type: ignore[arg-type]
+
+
+def test_a_bus_within_a_process_carries_both_ways_and_never_waits_for_room():
+    one, other = memory_pair()
+    assert one.publish(Start(3)) and [e.message for e in other.receive(0.0)] == [Start(3)]
+    assert other.receive(0.0) == [] and one.receive(0.0) == []
+    went = [other.publish(Start(i)) for i in range(MAX_BATCH + 5)]
+    assert went == [True] * MAX_BATCH + [False] * 5
+    assert other.counts.skipped == 5
+    assert [e.message for e in one.receive(0.0)] == [Start(i) for i in range(MAX_BATCH)]
+    one.close()

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from stickslip.errors import InputError
 from stickslip.mpc import trial
 from stickslip.mpc.newton import Newton
 from stickslip.mpc.planners import make_planner
@@ -74,6 +75,29 @@ def test_progress_is_waited_for(problem: Problem) -> None:
 def test_an_object_at_its_goal_is_held(problem: Problem) -> None:
     assert not any(let_go(problem, [0.35] * 20)[0])  # 20 degrees
     assert any(let_go(problem, [0.45] * 20)[0])  # 26 degrees
+    assert not any(let_go(problem, [0.38] * 15 + [0.41] * 2 + [0.38] * 10)[0])  # a bad look is not a reason
+
+
+def test_a_trial_that_nobody_told_of_begins_anew(problem: Problem) -> None:
+    planner = Regrasping(problem, Still(), RULE)
+    qpos = turned(problem, 1.0)
+    planner.reset(Goal(qpos[-7:-4], quat_of(0.0, 0.0, 0.0)), 0)
+    for _ in range(2):
+        notes = [planner.plan(Observation(0.1 * i, qpos, np.zeros(22), qpos[:16])).note for i in range(6)]
+        assert notes == [""] * 4 + [NOTE] * 2
+
+
+@pytest.mark.parametrize("bad", [{"patience": -1}, {"steps": 0}, {"progress": 1.0}, {"progress": float("nan")}])
+def test_a_rule_that_makes_no_sense_is_refused(bad: dict) -> None:
+    with pytest.raises(InputError, match=f"{next(iter(bad))} is .* it must be"):
+        Regrasp(**bad)
+
+
+def test_a_cost_that_does_not_tell_what_is_to_go_is_refused(problem: Problem) -> None:
+    task = dataclasses.replace(problem.task, cost=dataclasses.replace(problem.task.cost, contact=1.0))
+    nothing = dataclasses.replace(task, cost=dataclasses.replace(task.cost, final_position=0.0, final_orientation=0.0))
+    with pytest.raises(InputError, match="final_position 0 and final_orientation 0"):
+        Regrasping(dataclasses.replace(problem, task=nothing), Still(), RULE)
 
 
 def test_the_hand_opens_towards_its_posture_within_bounds(problem: Problem) -> None:

@@ -99,7 +99,10 @@ def run_realtime(
 def _realtime(side: PlannerSide, outcome: Result, seed: int, start: Array, goal: Goal, counts: Counts) -> Realtime:
     frames = outcome.frames if len(outcome.frames) else start[None]
     seconds = np.array(side.seconds)
-    trial = Trial(seed, outcome.reason, len(frames) - 1, outcome.position, outcome.rotation, seconds, frames, goal)
+    told = side.notes.told()
+    trial = Trial(
+        seed, outcome.reason, len(frames) - 1, outcome.position, outcome.rotation, seconds, frames, goal, told
+    )
     return Realtime(
         trial,
         plans_per_second=len(seconds) / outcome.wall if outcome.wall else 0.0,

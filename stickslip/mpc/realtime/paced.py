@@ -12,21 +12,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from stickslip.errors import InputError
-from stickslip.mpc.crowd import Planners
-from stickslip.mpc.realtime.bus import LoopbackBus, pair
+from stickslip.mpc.crowd import THREADS, Planners, check, plan_all
+from stickslip.mpc.realtime.bus import memory_pair
 from stickslip.mpc.realtime.messages import Command
 from stickslip.mpc.realtime.plant_loop import PlantLoop
 from stickslip.mpc.realtime.sensors import Sensors
 from stickslip.mpc.realtime.view import View
 from stickslip.mpc.task import Observation, Plan, Problem
-from stickslip.mpc.trial import Trial, draw, not_usable
+from stickslip.mpc.trial import Notes, Trial, draw, not_usable
 
 LONGEST_PLAN = 10.0
 """Of a plan that is accepted [s]."""
 _STRIDE = 0.05
 """Time that plants go on before their messages are read [s]; a bus does not hold more than a second's."""
-_THREADS = 4
-"""That plants run in: MuJoCo's steps go side by side, what is around them does not, so that more do not help."""
 
 
 class _Paced:
@@ -35,7 +33,8 @@ class _Paced:
     def __init__(self, problem: Problem, seed: int, sensors: Sensors) -> None:
         self.seed, self.reason = seed, ""
         self.start, self.goal = draw(problem, seed)
-        self._bus, far = (LoopbackBus(end) for end in pair())
+        self._bus, far = memory_pair()
+        self._notes = Notes()
         self._loop, self._view = PlantLoop(problem, seed, sensors, far), View(problem)
         self._told = 0.0
         self._loop.begin()
@@ -66,7 +65,10 @@ class _Paced:
 
     def command(self, seen: Observation, plan: Plan) -> None:
         """Send the command that answers what was seen."""
-        self.reason = self.reason or not_usable(plan)
+        if self.reason:
+            return
+        self._notes.take(plan)
+        self.reason = not_usable(plan, self._loop.problem.nr)
         if not self.reason:
             self._bus.publish(Command(seen.time, plan.target))
 
@@ -74,11 +76,10 @@ class _Paced:
         """What came of it."""
         found = self._loop.result(self.reason)
         steps, seconds = len(found.frames) - 1, np.zeros(0)
-        return Trial(self.seed, found.reason, steps, found.position, found.rotation, seconds, found.frames, self.goal)
-
-    def close(self) -> None:
-        self._bus.close()
-        self._loop.bus.close()
+        told = self._notes.told()
+        return Trial(
+            self.seed, found.reason, steps, found.position, found.rotation, seconds, found.frames, self.goal, told
+        )
 
 
 def run_paced(
@@ -92,6 +93,8 @@ def run_paced(
 ) -> list[Trial]:
     """Run a trial for each seed; `progress` is told control steps done and trials ended.
 
+    A planner that fails ends all trials: its error is raised.
+
     Args:
         problem: the task, compiled
         planners: of that problem, for as many trials as there are seeds
@@ -101,11 +104,15 @@ def run_paced(
         progress: is called after each plan
     """
     if not (math.isfinite(plan_time) and 0.0 <= plan_time <= LONGEST_PLAN):
-        raise InputError(f"plan_time {plan_time}: it must be from 0 to {LONGEST_PLAN:g} s")
+        raise InputError(
+            f"plan_time {plan_time}: it must be from 0 to {LONGEST_PLAN:g} s; "
+            "plan with fewer samples or a shorter horizon if a plan does take longer"
+        )
+    check(problem, seeds)
     timestep = float(problem.mjm.opt.timestep)
     period = problem.task.substeps * timestep
     trials = [_Paced(problem, seed, sensors or Sensors()) for seed in seeds]
-    planning, pool = concurrent.futures.ThreadPoolExecutor(1), concurrent.futures.ThreadPoolExecutor(_THREADS)
+    planning, pool = concurrent.futures.ThreadPoolExecutor(1), concurrent.futures.ThreadPoolExecutor(THREADS)
 
     def advance(until: float) -> None:
         list(pool.map(lambda trial: trial.advance(until), trials))
@@ -119,7 +126,7 @@ def run_paced(
                 advance(now)
                 continue
             seen = [trial.observe() for trial in trials]
-            plans = planning.submit(planners.plan, seen)  # plants go on meanwhile, which need nothing of it yet
+            plans = planning.submit(plan_all, planners, seen)  # plants go on meanwhile, which need nothing of it yet
             advance(now + plan_time)
             for trial, what, plan in zip(trials, seen, plans.result(), strict=True):
                 trial.command(what, plan)
@@ -130,5 +137,3 @@ def run_paced(
     finally:
         planning.shutdown()
         pool.shutdown()
-        for trial in trials:
-            trial.close()

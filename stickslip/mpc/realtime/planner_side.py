@@ -11,7 +11,8 @@ from stickslip.mpc.realtime.child import PlantProcess
 from stickslip.mpc.realtime.messages import Command, Kind, Start, Status
 from stickslip.mpc.realtime.result import Result
 from stickslip.mpc.realtime.view import View
-from stickslip.mpc.task import Array, Goal, Observation, Plan, Planner, Problem
+from stickslip.mpc.task import Array, Goal, Observation, Planner, Problem
+from stickslip.mpc.trial import Notes, not_usable
 
 WAIT = 0.005
 """Longest wait for messages before the plant is looked after again [s]."""
@@ -49,11 +50,13 @@ class PlannerSide:
     Attributes:
         seconds: time each plan took [s]
         pose_ages: age of the object's pose when each plan began [s]
+        notes: of the plans
     """
 
     def __init__(self, problem: Problem, planner: Planner, limits: Limits, progress: Callable[[int], None]) -> None:
         self.seconds: list[float] = []
         self.pose_ages: list[float] = []
+        self.notes = Notes()
         self._problem, self._planner, self._limits, self._progress = problem, planner, limits, progress
         self._period = problem.task.substeps * float(problem.mjm.opt.timestep)
         self._view = View(problem)
@@ -129,16 +132,12 @@ class PlannerSide:
         except Exception as error:
             raise Over(_failed(error)) from error
         self.seconds.append(time.perf_counter() - begin)
-        plant.bus.publish(Command(observation.time, self._target(plan)))
+        self.notes.take(plan)
+        wrong = not_usable(plan, self._problem.nr)
+        if wrong:
+            raise Over(wrong)
+        plant.bus.publish(Command(observation.time, np.asarray(plan.target, dtype=np.float64)))
         self._progress(round(observation.time / self._period))
-
-    def _target(self, plan: Plan) -> Array:
-        target = np.asarray(plan.target, dtype=np.float64)
-        if target.shape != (self._problem.nr,):
-            raise Over(f"planner: joint targets of shape {target.shape}, which must be ({self._problem.nr},)")
-        if not np.isfinite(target).all():
-            raise Over("planner: a joint target is not finite")
-        return target
 
 
 def _failed(error: Exception) -> str:
