@@ -96,7 +96,11 @@ def test_a_trial_that_ends_does_not_hold_the_others():
     assert [r.reason for r in paced] == ["planner: a joint target is not finite", "too long"]
 
 
-@pytest.mark.parametrize("run", [crowd.run, lambda task, planners, seeds: run_paced(task, planners, seeds, 0.01)], ids=["waiting", "paced"])
+def paced(task: Problem, planners: crowd.Planners, seeds: list[int]) -> list[trial.Trial]:
+    return run_paced(task, planners, seeds, 0.01)
+
+
+@pytest.mark.parametrize("run", [crowd.run, paced], ids=["waiting", "paced"])
 def test_what_planners_do_wrong_is_said(run):
     class Odd(Curl):
         def plan(self, observations):
