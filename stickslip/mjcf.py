@@ -89,7 +89,7 @@ def _from_text(text: str, origin: str) -> mujoco.MjModel:
     try:
         return mujoco.MjModel.from_xml_string(text)
     except ValueError as error:
-        raise _broken(origin, error, text) from error
+        raise broken(origin, error, text) from error
 
 
 def _from_file(path: Path) -> mujoco.MjModel:
@@ -106,10 +106,10 @@ def _from_file(path: Path) -> mujoco.MjModel:
         return mujoco.MjModel.from_xml_path(str(path))
     except ValueError as error:
         text = "" if suffix == ".mjb" else path.read_text(encoding="utf-8", errors="replace")
-        raise _broken(str(path), error, text) from error
+        raise broken(str(path), error, text) from error
 
 
-def _broken(origin: str, error: ValueError, text: str) -> SceneError:
+def broken(origin: str, error: ValueError, text: str) -> SceneError:
     """The error for a model that MuJoCo refuses: where it came from, the line if MuJoCo tells, and MuJoCo's words."""
     message = " ".join(str(error).split())
     found = _LINE.search(message)

@@ -1,12 +1,14 @@
 """What `stickslip plan` does: trials of a task with a planner, a table of how they went, a filmstrip and a film."""
 
 import dataclasses
+import hashlib
 import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
@@ -246,8 +248,23 @@ class _Store:
 
 
 def _versions(task: Task) -> dict[str, str]:
-    """Of everything that matters to a trial."""
-    return {**versions(), **({MENAGERIE: package_version(MENAGERIE)} if task.extra == menagerie.EXTRA else {})}
+    """Of everything that matters to a trial; of a task that needs an extra also which hand that gives."""
+    found = versions()
+    if task.extra == menagerie.EXTRA:
+        found[MENAGERIE] = package_version(MENAGERIE)
+    if task.extra:
+        found["model"] = _digest(compile_problem(task).mjm)
+    return found
+
+
+def _digest(mjm: mujoco.MjModel) -> str:
+    """Of all arrays of a model but those that tell where its files are: the same hand in another folder is the same."""
+    digest = hashlib.sha256()
+    for name in dir(mjm):
+        value = getattr(mjm, name)
+        if isinstance(value, np.ndarray) and not name.endswith("pathadr"):
+            digest.update(f"{name} {value.shape} {value.dtype} ".encode() + value.tobytes())
+    return digest.hexdigest()[:12]
 
 
 def _parameters(task: Task) -> dict[str, Any]:

@@ -10,12 +10,14 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+from PIL import Image
 
 from stickslip import mjcf
 from stickslip.cli import FAILED, USAGE, main
 from stickslip.errors import MissingExtra, SceneError
-from stickslip.mpc import newton, trial
+from stickslip.mpc import trial
 from stickslip.mpc.mppi import Mppi, Settings
+from stickslip.mpc.planners import make_planner
 from stickslip.mpc.plant import Plant
 from stickslip.mpc.realtime.loop import run_realtime
 from stickslip.mpc.task import Problem, compile_problem
@@ -159,22 +161,51 @@ def test_object_rests_on_the_palm(name, thing, hands):
 
 @pytest.mark.parametrize("name", NAMES[:2])
 def test_only_fingertips_and_palm_touch_each_other(name, hands):
-    """Fingers that are in each other, and in the palm: only contacts of what may touch are found."""
+    """Fingers that are in each other, and in the palm: only contacts of what may touch are found, and of each kind."""
     problem = compile_problem(TASKS[name])
     mjm, mjd = problem.mjm, mujoco.MjData(problem.mjm)
-    met, may = set(), {"hand/palm", *(mjm.body(mjm.site_bodyid[tip]).name for tip in problem.tips)}
+    kinds = {mjm.body("hand/palm").id: "palm", **dict.fromkeys(mjm.site_bodyid[problem.tips].tolist(), "tip")}
+    met = set()
     rng = np.random.default_rng(0)
     for _ in range(50):
         mjd.qpos[:16] = rng.uniform(*problem.limits())
         mjd.qpos[-7:-4] = 1.0, 0.0, 1.0
         mujoco.mj_forward(mjm, mjd)
-        met |= {mjm.body(body).name for body in mjm.geom_bodyid[mjd.contact.geom].ravel()}
-    assert met and met <= may
+        for pair in mjm.geom_bodyid[mjd.contact.geom].tolist():
+            met.add(tuple(sorted(kinds.get(body, str(mjm.body(body).name)) for body in pair)))
+    assert met == {("tip", "tip"), ("palm", "tip")}
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_contact_and_weight_are_those_of_the_task(name, hands):
+    """As stickslip/mpc/README.md has it; the palm and the rest are compared with our own hand's."""
+    real, ours = compile_problem(TASKS[name]).mjm, compile_problem(OWN[name]).mjm
+    mine = [i for i in range(1, real.nbody) if real.body(i).name.startswith("hand/")]
+    for palm in (True, False):
+        there = np.isin(real.geom_bodyid, mine) & (real.geom_contype > 0)
+        there &= (real.geom_bodyid == real.body("hand/palm").id) == palm
+        here = (ours.geom_contype > 0) & ~np.isin(ours.geom_bodyid, [0, ours.body("object").id])
+        here &= (ours.geom_bodyid == ours.body("palm").id) == palm
+        assert there.sum() > 0 and here.sum() > 0
+        assert (real.geom_conaffinity[there] == 0).all()
+        for field in ("friction", "condim", "solref", "solimp"):
+            values = getattr(real, f"geom_{field}")[there]
+            np.testing.assert_array_equal(
+                values, np.broadcast_to(getattr(ours, f"geom_{field}")[here][0], values.shape)
+            )
+    allegro_like = name.startswith("allegro")
+    assert (real.body_gravcomp[mine] == (1.0 if allegro_like else 0.0)).all()
+    assert real.npair > 0 and (real.pair_dim == 3).all()
+    assert (real.pair_friction[:, :2] == (allegro.SLIP if allegro_like else 1.0)).all()
+    if allegro_like:
+        for field in ("friction", "solref", "solimp"):
+            values = getattr(real, f"pair_{field}")
+            np.testing.assert_array_equal(values, np.broadcast_to(getattr(ours, f"pair_{field}")[0], values.shape))
 
 
 def test_newton_turns_the_cube_in_the_allegro_hand(hands):
     problem = compile_problem(TASKS["allegro-menagerie"], "cube")
-    done = trial.run(problem, newton.Newton(problem), 0)
+    done = trial.run(problem, make_planner("newton", problem), 0)
     assert done.reason == trial.SUCCESS
     assert done.steps < 150
 
@@ -202,7 +233,7 @@ def test_scene_can_be_compiled_from_any_folder(hands, tmp_path, monkeypatch):
 
 
 def _copy(root: Path, tmp_path: Path, robot: str, *changes: tuple[str, str]) -> Path:
-    """A hand with other names."""
+    """A hand of which some is written in another way."""
     text = (root / robot / "right_hand.xml").read_text()
     for old, new in changes:
         assert old in text
@@ -211,6 +242,52 @@ def _copy(root: Path, tmp_path: Path, robot: str, *changes: tuple[str, str]) -> 
     path = tmp_path / "right_hand.xml"
     path.write_text(text)
     return path
+
+
+def test_palm_lies_the_same_however_it_is_written(hands, tmp_path, monkeypatch):
+    usual = compile_problem(TASKS["allegro-menagerie"]).mjm.body("hand/palm")
+    for i, turned in enumerate(('euler="0 1.2 0.3"', 'axisangle="0 0 1 0.4"', 'zaxis="1 0 0"', "")):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        path = _copy(
+            hands, folder, "wonik_allegro", ('<body name="palm" quat="0 1 0 1"', f'<body name="palm" {turned}')
+        )
+        monkeypatch.setattr(mjcf, "menagerie_file", lambda name, path=path: path)
+        palm = compile_problem(TASKS["allegro-menagerie"]).mjm.body("hand/palm")
+        np.testing.assert_allclose(palm.quat, usual.quat, atol=1e-9)
+        np.testing.assert_allclose(palm.pos, usual.pos, atol=1e-9)
+
+
+def test_textures_height_fields_and_meshes_without_files_are_found(hands, tmp_path, monkeypatch):
+    path = _copy(
+        *(hands, tmp_path, "wonik_allegro"),
+        ('meshdir="assets"', 'meshdir="." texturedir="paint"'),
+        ('file="link', 'file="assets/link'),
+        (
+            "</asset>",
+            '<texture name="skin" type="2d" file="skin.png"/><texture name="sky" type="cube" fileup="skin.png"/>'
+            '<hfield name="hills" size="1 1 1 1" file="paint/skin.png"/>'
+            '<mesh name="corner" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>',
+        ),
+    )
+    (tmp_path / "paint").mkdir()
+    Image.new("RGB", (4, 4), (200, 40, 40)).save(tmp_path / "paint" / "skin.png")
+    monkeypatch.chdir(tmp_path.parent)
+    monkeypatch.setattr(mjcf, "menagerie_file", lambda name: path)
+    usual = _extent(OWN["allegro-menagerie"].build("cube"))
+    assert _extent(TASKS["allegro-menagerie"].build("cube")) == (usual[0] + 2, 1, 3)
+
+
+def _extent(text: str) -> tuple[int, int, int]:
+    """How many textures, height fields and meshes a model has."""
+    mjm = mujoco.MjModel.from_xml_string(text)
+    return mjm.ntex, mjm.nhfield, mjm.nmesh
+
+
+def test_a_scene_that_cannot_be_read_again_is_refused(hands, monkeypatch):
+    monkeypatch.setattr(mujoco.MjSpec, "to_xml", lambda spec: "<mujoco>")
+    with pytest.raises(SceneError, match=r"scene made from .*right_hand\.xml"):
+        TASKS["allegro-menagerie"].build("cube")
 
 
 def _swap(one: str, other: str) -> list[tuple[str, str]]:
@@ -223,10 +300,25 @@ def _swap(one: str, other: str) -> list[tuple[str, str]]:
         ("allegro-menagerie", [('"thj3"', '"thumb_3"')], r"no joint 'thj3'; no position servo of 'thj3'.*28ffb48b5c1d"),
         ("allegro-menagerie", [('<body name="rf_tip"', '<body name="rf_end"')], "no body 'rf_tip'"),
         ("leap-yaw-menagerie", [('<position name="if_mcp_act"', '<motor name="if_mcp_act"')], "servo of 'if_mcp'"),
+        ("allegro-menagerie", [('<position name="ffa0"', '<velocity name="ffa0"')], "no position servo of 'ffj0'"),
+        ("allegro-menagerie", [('<position name="ffa0"', '<intvelocity name="ffa0"')], "no position servo of 'ffj0'"),
+        (
+            "allegro-menagerie",
+            [
+                ('<body name="palm"', '<body name="arm" pos="0 0 1"><body name="palm"'),
+                ("</worldbody>", "</body></worldbody>"),
+            ],
+            "'palm' inside another body",
+        ),
+        (
+            "allegro-menagerie",
+            [('<body name="palm"', '<frame pos="0 0 1"><body name="palm"'), ("</worldbody>", "</frame></worldbody>")],
+            "'palm' inside another body or a frame",
+        ),
         ("leap-yaw-menagerie", _swap('"if_mcp"', '"if_rot"'), "joints if_rot, if_mcp, if_pip"),
         ("leap-yaw-menagerie", _swap('joint="if_mcp"', 'joint="if_rot"'), "servos, of the joints if_rot, if_mcp"),
         ("leap-yaw-menagerie", [("thumb_tip.obj", "gone.obj")], "right_hand.xml: .*gone.obj"),
-        ("leap-yaw-menagerie", [("</worldbody>", "")], "right_hand.xml: "),
+        ("leap-yaw-menagerie", [("</worldbody>", "")], r"right_hand.xml, line \d+: "),
     ],
 )
 def test_another_hand_is_refused(name, changes, told, root, tmp_path, monkeypatch):
@@ -235,6 +327,25 @@ def test_another_hand_is_refused(name, changes, told, root, tmp_path, monkeypatc
     monkeypatch.setattr(mjcf, "menagerie_file", lambda name: path)
     with pytest.raises(SceneError, match=told):
         compile_problem(TASKS[name])
+
+
+def test_stored_trials_are_of_one_hand(hands, tmp_path, monkeypatch, capsys):
+    """The same hand in another folder is the same; one with another mass is not."""
+    name = "allegro-menagerie"
+    monkeypatch.setitem(TASKS, name, dataclasses.replace(TASKS[name], longest=2))
+    command = ["plan", name, "--trials", "1", "--no-video", "--out", str(tmp_path / "out")]
+    assert main(command) == FAILED
+    (tmp_path / "same").mkdir()
+    (tmp_path / "other").mkdir()
+    same = _copy(hands, tmp_path / "same", "wonik_allegro")
+    other = _copy(hands, tmp_path / "other", "wonik_allegro", ('density="800"', 'density="801"'))
+    monkeypatch.setattr(trial, "run", None)  # nothing is run again
+    monkeypatch.setattr(mjcf, "menagerie_file", lambda name: same)
+    assert main(command) == FAILED
+    capsys.readouterr()
+    monkeypatch.setattr(mjcf, "menagerie_file", lambda name: other)
+    assert main(command) == USAGE
+    assert "trials with another versions" in " ".join(capsys.readouterr().err.split())
 
 
 def test_package_is_not_there(monkeypatch, tmp_path, capsys):
@@ -290,6 +401,6 @@ def test_plan_from_the_command_line_is_stored(checkout, monkeypatch, tmp_path, c
 @needs_package
 def test_plant_of_its_own_process_makes_the_same_hand(checkout):
     problem = short("allegro-menagerie")
-    ran = run_realtime(problem, newton.Newton(problem), 0)
+    ran = run_realtime(problem, make_planner("newton", problem), 0)
     assert ran.trial.reason == trial.TOO_LONG
     assert ran.trial.frames.shape == (4, 23)

@@ -1,15 +1,16 @@
 """The tasks of the Allegro-like and the LEAP-like hand with the real hands, which MuJoCo Menagerie has.
 
-Links, joints, masses and shapes are Menagerie's. The hand lies palm up where ours does; objects, starts, goals,
-options, contact, cost and success are those of the tasks with our own hands, and so are the servos of the Allegro hand:
-planners find what they know. Nothing is read or downloaded before a scene is built. The MJCF of a scene names meshes by
-their full paths, so that it can be compiled anywhere on this machine.
+Links, joints, masses and shapes are Menagerie's. The hand lies palm up where ours does; objects, where they start,
+goals, options, contact, cost and success are those of the tasks with our own hands, and so are the servos of the
+Allegro hand: planners find what they know. Nothing is read or downloaded before a scene is built. The MJCF of a scene
+names files by their full paths, so that it can be compiled from any folder.
 """
 
 import dataclasses
 import functools
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -129,17 +130,18 @@ def build(hand: Hand, name: str) -> str:
         SceneError: the hand is not there, cannot be downloaded, does not compile, or is another than this was made for
     """
     path = mjcf.menagerie_file(f"{hand.robot}/{_FILE}")
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     spec = mujoco.MjSpec.from_string(hand.scene(name, ""))
     try:
         own = mujoco.MjSpec.from_file(str(path))
     except ValueError as error:
-        raise _broken(path, error) from error
+        raise mjcf.broken(str(path), error, text) from error
     _check(hand, own, path)
-    for mesh in own.meshes:
-        mesh.file = str((path.parent / own.compiler.meshdir / mesh.file).resolve())
+    _name_files(own, path.parent)
     for sensor in list(own.sensors):
         own.delete(sensor)
     palm = own.body(PALM)
+    palm.alt.type = mujoco.mjtOrientation.mjORIENTATION_QUAT  # else euler angles and the like go before quat
     palm.quat, palm.pos = hand.quat, -_rotated(hand.face, hand.quat)
     own.option = spec.option  # else MuJoCo warns that it keeps the scene's
     spec.attach(own, frame=spec.body(PALM).add_frame(), prefix=PREFIX)
@@ -150,27 +152,41 @@ def build(hand: Hand, name: str) -> str:
     spec.add_key(name="home", qpos=[*hand.home, *thing.pos, *thing.quat], ctrl=hand.home)
     try:
         spec.compile()
-        return spec.to_xml()
     except ValueError as error:
-        raise _broken(path, error) from error
+        raise mjcf.broken(str(path), error, text) from error
+    scene = spec.to_xml()
+    try:
+        mujoco.MjModel.from_xml_string(scene)
+    except ValueError as error:
+        raise mjcf.broken(f"scene made from {path}", error, scene) from error
+    return scene
 
 
-def _broken(path: object, error: ValueError) -> SceneError:
-    return SceneError(f"{path}: {' '.join(str(error).split())}")
+def _name_files(own: mujoco.MjSpec, folder: Path) -> None:
+    """Give all files of a hand their full paths; what has no file is written out in the MJCF."""
+
+    def full(where: str, file: str) -> str:
+        return str((folder / where / file).resolve()) if file else ""
+
+    shapes, pictures = own.compiler.meshdir, own.compiler.texturedir
+    for asset in (*own.meshes, *own.hfields, *own.skins):
+        asset.file = full(shapes, asset.file)
+    for texture in own.textures:
+        texture.file = full(pictures, texture.file)
+        texture.cubefiles = [full(pictures, file) for file in texture.cubefiles]
 
 
 def _check(hand: Hand, own: mujoco.MjSpec, path: object) -> None:
     """Raise SceneError unless the hand has the bodies, joints and servos that this was made for, in this order."""
     bodies = (PALM, *(body for body, _ in hand.tips.values()))
     joints = [joint.name for joint in own.joints]
-    servos = [
-        actuator.target
-        for actuator in own.actuators
-        if actuator.trntype == mujoco.mjtTrn.mjTRN_JOINT and actuator.biastype == mujoco.mjtBias.mjBIAS_AFFINE
-    ]
+    servos = [actuator.target for actuator in own.actuators if _is_servo(actuator)]
+    palm = own.body(PALM)
     wrong = [f"no body {body!r}" for body in bodies if own.body(body) is None]
     wrong += [f"no joint {joint!r}" for joint in hand.joints if joint not in joints]
     wrong += [f"no position servo of {joint!r}" for joint in hand.joints if joint not in servos]
+    if palm is not None and (palm.parent != own.worldbody or palm.frame is not None):
+        wrong.append(f"a body {PALM!r} inside another body or a frame, which must be in the world itself")
     if not wrong:
         for what, names in (("joints", joints), ("servos, of the joints", servos)):
             if tuple(names) != hand.joints:
@@ -180,6 +196,17 @@ def _check(hand: Hand, own: mujoco.MjSpec, path: object) -> None:
             f"{path} has {'; '.join(wrong)}. stickslip fits this hand of MuJoCo Menagerie as of commit "
             f"{hand.commit[:12]}: let MENAGERIE_ROOT name a checkout with such a hand, or unset it to download one"
         )
+
+
+def _is_servo(actuator: mujoco.MjsActuator) -> bool:
+    """Whether it pulls a joint to where its control says: kp (ctrl - angle)."""
+    return bool(
+        actuator.trntype == mujoco.mjtTrn.mjTRN_JOINT
+        and actuator.dyntype != mujoco.mjtDyn.mjDYN_INTEGRATOR
+        and actuator.gaintype == mujoco.mjtGain.mjGAIN_FIXED
+        and actuator.biastype == mujoco.mjtBias.mjBIAS_AFFINE
+        and actuator.biasprm[1] == -actuator.gainprm[0] != 0.0
+    )
 
 
 def _add_tips(hand: Hand, spec: mujoco.MjSpec) -> None:
