@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from stickslip import __version__
+from stickslip import __version__, interrupts
 from stickslip.errors import HealthWarning, InputError, StickslipError
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -388,7 +388,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _refuse_repeated(args)
         config = (tyro.conf.FlagCreatePairsOff,)
         command = tyro.cli(Command, prog="stickslip", description=description, args=args, config=config)
-        return command(Console(highlight=False))
+        with interrupts.heeded():
+            return command(Console(highlight=False))
     except StickslipError as error:
         errors.print(f"[red]error:[/] {escape(str(error))}")
         return USAGE
