@@ -1,7 +1,8 @@
 # make demo   install, then drop a pile of primitives with every contact physics there is
 # make test   everything that has to pass: lint, types, import directions, tests
-# make test-jax  the tests that need JAX, which the others do without; installs it
+# make test-jax  the tests that need JAX; installs it
 # make bench  every experiment with every physics, into OUT; goes on where it stopped
+# make docs   the documentation site, build/site/index.html
 # make results  docs/results.md and the tables of the README, from the stored results
 
 VENV ?= .venv
@@ -12,7 +13,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 PYTEST_ARGS ?= -n 2 --dist loadfile
 OUT ?= out/bench
 
-.PHONY: help venv demo test test-jax lint bench results
+.PHONY: help venv demo test test-jax lint bench results docs
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +34,11 @@ $(VENV)/.stamp-core: pyproject.toml | $(BIN)/python
 $(VENV)/.stamp-dev: pyproject.toml | $(BIN)/python
 	@echo "Installing stickslip, what it needs and the development tools into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $(VENV)/.stamp-core $@
+
+$(VENV)/.stamp-docs: pyproject.toml | $(BIN)/python
+	@echo "Installing stickslip and what builds its documentation into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	@touch $(VENV)/.stamp-core $@
 
 demo: $(VENV)/.stamp-core
@@ -57,3 +63,7 @@ bench: $(VENV)/.stamp-dev
 
 results: $(VENV)/.stamp-core
 	$(BIN)/python benchmarks/readme.py
+
+docs: $(VENV)/.stamp-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open build/site/index.html"

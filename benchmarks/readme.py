@@ -1,16 +1,21 @@
-"""Writes docs/results.md and the tables of the READMEs from the stored results, for `make results`.
+"""Writes docs/results.md, and the tables and numbers of README.md and docs/, from the stored results: `make results`.
 
-A test fails when one of them is stale.
+Values that were measured by an earlier version of the code are marked. The command fails if a page states a number that
+has no stored source; see claims.py. A test fails when a page is not what this writes.
 """
 
 import pathlib
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any
 
+import claims
 import numpy as np
 
-from stickslip.bench import EXPERIMENTS, contenders, report, style, summary
+from stickslip.bench import EXPERIMENTS, methods, sources
+from stickslip.bench.report import page as report
+from stickslip.bench.report import style, summary
 from stickslip.bench.result import Result, load
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -20,11 +25,8 @@ ACCURACY = (
     ("stick", "creep of a box that must stick, dt 2 ms"),
     ("stick", "error of a slide in 2 s, dt 2 ms"),
     ("grasp-creep", "creep of a capsule pinched 2x as hard as needed, dt 2 ms"),
-    ("seven-tests", "pushed box, error of its way after 10 s"),
-    ("seven-tests", "pushed box without noise, error of its way after 10 s"),
-    ("seven-tests", "box on slope, error of its way after 10 s"),
+    ("seven-tests", "pushed box, position error after 10 s"),
     ("torsion", "error of a spin under torsional friction (torsion 5 mm), rms"),
-    ("rolling", "error of a speed under rolling friction (rolling 3 mm), rms"),
     ("stack", "height lost by a tower of 10, dt 2 ms"),
     ("penetration", "penetration in a falling pile, mean"),
     ("slide", "height a sliding cube hops"),
@@ -37,64 +39,83 @@ TRADES = {
     "lost by a tower of 10 [mm]": ("stack", "10 cubes, dt 2 ms", "height_lost_mm"),
     "lost under 100 kg [mm]": ("stack", "100 kg on two of 1 kg, dt 2 ms", "height_lost_mm"),
 }
-"""What the trade-off of the cone sweep is told by: experiment, case and figure."""
+"""Columns of the trade-off of the cone sweep: experiment, case and metric."""
 
 
 def accuracy() -> str:
-    """Selected scores on the CPU, the best in bold."""
+    """Selected scores on the CPU, the best in bold, stale columns and values marked."""
     results = {name: load(RESULTS / "cpu" / f"{name}.json") for name, _ in ACCURACY}
-    measured = {label for result in results.values() for label in result.contenders}
-    labels = [label for label in contenders.names() if label in measured]
-    lines = []
+    measured = {label for result in results.values() for label in result.methods}
+    labels = [label for label in methods.names() if label in measured]
+    chosen = []
     for name, title in ACCURACY:
         table = summary.rows(EXPERIMENTS[name], results[name], labels)
         (row,) = [row for row in table if row.score.title == title]
-        cells = [f"**{c.text}**" if (c := row.cells[label]).best else c.text for label in labels]
-        lines.append(f"| {title} [{row.score.unit}] | `{name}` | " + " | ".join(cells) + " |")
-    head = "| | experiment | " + " | ".join(f"`{label}`" for label in labels) + " |"
-    return "\n".join([head, "|" + " --- |" * (2 + len(labels)), *lines])
+        chosen.append(row)
+    old = summary.stale_columns(chosen, labels)
+    lines = []
+    for row in chosen:
+        cells = [_marked(f"**{c.text}**" if c.best else c.text, c.stale and k not in old) for k, c in row.cells.items()]
+        lines.append(f"| {row.score.title} [{row.score.unit}] | `{row.experiment}` | " + " | ".join(cells) + " |")
+    head = "| | experiment | " + " | ".join(_marked(f"`{label}`", label in old) for label in labels) + " |"
+    any_stale = any(cell.stale for row in chosen for cell in row.cells.values())
+    return "\n".join([head, "|" + " --- |" * (2 + len(labels)), *lines, *_legend(any_stale)])
+
+
+def _marked(text: str, stale: bool) -> str:
+    return f"{text} {report.STALE}" if stale else text
+
+
+def _legend(needed: bool) -> list[str]:
+    return ["", report.LEGEND] if needed else []
 
 
 def speed() -> str:
     """Step times on the GPU, and how much faster each physics is than the faster MuJoCo."""
     result = load(RESULTS / "h200" / "speed.json")
-    there = [label for label in contenders.names() if label in result.contenders]
-    own = [label for label in there if label not in contenders.BASELINES]
+    old = sources.stale(EXPERIMENTS["speed"], result)
+    there = [label for label in methods.names() if label in result.methods]
+    own = [label for label in there if label not in methods.REFERENCES]
     lines = []
     for case in result.cases:
-        values = [style.number(result.figure(label, case, "ms_per_step")) for label in there]
+        values = [style.number(result.metric(label, case, "ms_per_step")) for label in there]
         ratios = [f"{_ratio(result, label, case):.1f}" for label in own]
-        contacts = ", ".join(f"{result.figure(label, case, 'contacts_per_world'):.1f}" for label in there)
-        lines.append(f"| {case} | " + " | ".join(values + ratios) + f" | {contacts} |")
-    head = ["", *(f"`{label}` ms" for label in there), *(f"`{label}` is faster by" for label in own)]
-    return "\n".join(["| " + " | ".join([*head, "contacts a world"]) + " |", "|" + " --- |" * (1 + len(head)), *lines])
+        lines.append(f"| {case} | " + " | ".join(values + ratios) + " |")
+    head = ["", *(_marked(f"`{k}` ms", k in old) for k in there), *(_marked(f"`{k}` speedup", k in old) for k in own)]
+    top = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    return "\n".join([*top, *lines, *_legend(bool(old & set(there)))])
 
 
 def _ratio(result: Result, label: str, case: str) -> float:
-    return result.figure(label, case, "speedup")
+    return result.metric(label, case, "speedup")
 
 
 def ablation() -> str:
     """Height lost and speed left of towers, for variants of the cone sweep."""
     result = load(ROOT / "benchmarks" / "ablation" / "stack.json")
+    old = sources.stale(EXPERIMENTS["stack"], result)
     lines = []
-    for label in result.contenders:
+    for label in result.methods:
         cells = []
         for case in result.cases:
-            lost, left = (result.figure(label, case, name) for name in ("height_lost_mm", "late_speed_mm_per_s"))
-            cells.append("fell" if result.figure(label, case, "fell") else f"{lost:.2g}; {left:.2g}")
+            lost, left = (result.metric(label, case, name) for name in ("height_lost_mm", "late_speed_mm_per_s"))
+            cells.append("fell" if result.metric(label, case, "fell") else f"{lost:.2g}; {left:.2g}")
         variant = label.partition(":")[2]
-        lines.append(f"| {f'`{variant}`' if variant else 'as it is'} | " + " | ".join(cells) + " |")
-    return "\n".join(["| | " + " | ".join(result.cases) + " |", "|" + " --- |" * (1 + len(result.cases)), *lines])
+        name = _marked(f"`{variant}`" if variant else "default", label in old)
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    top = ["| | " + " | ".join(result.cases) + " |", "|" + " --- |" * (1 + len(result.cases))]
+    return "\n".join([*top, *lines, *_legend(bool(old))])
 
 
 def tradeoff() -> str:
     """Accuracy at 2 ms against the time of a step, for the two MuJoCo and for the cone sweep by substeps and sweeps."""
+    old = {label for name, result in _trades().items() for label in sources.stale(EXPERIMENTS[name], result)}
     lines = []
-    for label, figures in _tradeoff().items():
-        cells = ["fell" if np.isnan(value) else f"{value:.2g}" for value in figures.values()]
-        lines.append(f"| `{label}` | " + " | ".join(cells) + " |")
-    return "\n".join(["| | " + " | ".join(TRADES) + " |", "|" + " --- |" * (1 + len(TRADES)), *lines])
+    for label, metrics in _tradeoff().items():
+        cells = ["fell" if np.isnan(value) else f"{value:.2g}" for value in metrics.values()]
+        lines.append(f"| {_marked(f'`{label}`', label in old)} | " + " | ".join(cells) + " |")
+    top = ["| | " + " | ".join(TRADES) + " |", "|" + " --- |" * (1 + len(TRADES))]
+    return "\n".join([*top, *lines, *_legend(bool(old))])
 
 
 def draw_tradeoff() -> Any:
@@ -107,34 +128,59 @@ def draw_tradeoff() -> Any:
         ax.plot(
             [f[COST] for f in sweeps.values()], [f[what] for f in sweeps.values()], color=style.COLOURS["cone-sweep"]
         )
-        for label, figures in points.items():
+        for label, metrics in points.items():
             variant = label.partition(":")[2].removeprefix("substeps=")
             name = variant or ("6, the default" if label == "cone-sweep" else label)
-            ax.plot(figures[COST], figures[what], "o", color=style.COLOURS[label.partition(":")[0]])
-            ax.annotate(name, (figures[COST], figures[what]), fontsize=8, xytext=(4, 4), textcoords="offset points")
+            ax.plot(metrics[COST], metrics[what], "o", color=style.COLOURS[label.partition(":")[0]])
+            ax.annotate(name, (metrics[COST], metrics[what]), fontsize=8, xytext=(4, 4), textcoords="offset points")
         ax.set(xscale="log", yscale="log", xlabel=COST, ylabel=what)
         ax.xaxis.set_minor_formatter("")
         ax.set_xticks((ticks := [0.2, 0.5, 1, 2]), [f"{tick:g}" for tick in ticks])
     return fig
 
 
+def _trades() -> dict[str, Result]:
+    return {name: load(ROOT / "benchmarks" / "tradeoff" / f"{name}.json") for name in ("speed", "stick", "stack")}
+
+
 def _tradeoff() -> dict[str, dict[str, float]]:
-    """What there is to trade, for each contender; NaN where a tower fell."""
-    results = {name: load(ROOT / "benchmarks" / "tradeoff" / f"{name}.json") for name in ("speed", "stick", "stack")}
+    """Accuracy and step time of each method; NaN where a tower fell."""
+    results = _trades()
     return {
-        label: {what: results[name].figure(label, case, figure) for what, (name, case, figure) in TRADES.items()}
-        for label in results["speed"].contenders
+        label: {what: results[name].metric(label, case, metric) for what, (name, case, metric) in TRADES.items()}
+        for label in results["speed"].methods
     }
 
 
 def fill(text: str) -> str:
-    """The README with its tables as the stored results have them."""
-    return _fill(text, {"accuracy: cpu": accuracy(), "speed: h200": speed()})
+    """README.md with its tables and numbers as the stored results have them."""
+    return fill_metrics(_fill(text, {"accuracy: cpu": accuracy(), "speed: h200": speed()}))
 
 
 def fill_note(text: str) -> str:
-    """The note on the cone sweep, likewise."""
-    return _fill(text, {"ablation: cpu": ablation(), "trade-off: cpu": tradeoff()})
+    """The note on the cone sweep with its tables and numbers."""
+    return fill_metrics(_fill(text, {"ablation: cpu": ablation(), "trade-off: cpu": tradeoff()}))
+
+
+def fill_metrics(text: str) -> str:
+    """A page with the numbers in its prose as the stored results have them."""
+    return claims.fill(text, metric)
+
+
+def metric(fields: list[str]) -> str:
+    """The number that the fields of a marker name: result, method, case, metric and, if given, format."""
+    if len(fields) not in (4, 5):
+        raise SystemExit(f"metric: {' ; '.join(fields)}: write result ; method ; case ; metric")
+    place, label, case, name = fields[:4]
+    path = RESULTS / f"{place}.json"
+    if not path.exists():
+        raise SystemExit(f"metric: {' ; '.join(fields)}: there is no result {place}")
+    result = load(path)
+    value = result.metric(label, case, name)
+    if np.isnan(value):
+        raise SystemExit(f"metric: {' ; '.join(fields)}: {path.name} has no such value")
+    text = format(value, fields[4]) if len(fields) == 5 else style.number(value)
+    return text + (report.STALE if label in sources.stale(EXPERIMENTS[result.experiment], result) else "")
 
 
 def _fill(text: str, tables: Mapping[str, str]) -> str:
@@ -150,8 +196,15 @@ def main() -> None:
     readme = ROOT / "README.md"
     readme.write_text(fill(readme.read_text()))
     NOTE.write_text(fill_note(NOTE.read_text()))
+    for page in claims.pages():
+        if page != readme:
+            page.write_text(fill_metrics(page.read_text()))
     draw_tradeoff().savefig(ROOT / "benchmarks" / "tradeoff" / "tradeoff.png", dpi=110)
-    print(report.write(RESULTS, ROOT / "docs" / "results.md", EXPERIMENTS))
+    print(report.write(RESULTS, ROOT / "docs" / "results.md", EXPERIMENTS, header=report.GENERATED))
+    trouble = claims.check()
+    if trouble:
+        print("Numbers without a stored source; see benchmarks/claims.py:", *trouble, sep="\n", file=sys.stderr)
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

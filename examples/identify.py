@@ -1,13 +1,14 @@
 """Identify friction and mass of a T from a trajectory: Gauss-Newton, with derivatives through the simulation.
 
-A finger on springs strikes a T, which slides on and turns. How soon it stops tells the friction; how far the finger
-lags behind what it is told tells the force, and so the mass. The data come from `Scm` with other parameters and
-noise, and once more from MuJoCo in C, whose contact is another: what is off then is the model, not the noise.
+A finger on springs strikes a T, which slides on and turns. How soon the T stops depends on its friction. How far the
+finger lags behind its target depends on the force, and so on the mass. The data come from `Scm` with other parameters
+and noise, and from MuJoCo in C, which has a different contact model: the error is then one of the model, not of noise.
 
     pip install 'stickslip[jax]'
     python examples/identify.py
 """
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,14 +18,14 @@ from rich.console import Console
 from rich.table import Table
 
 import stickslip as ss
-from stickslip.bench import style
+from stickslip.bench.report import style
 
 TRUE, GUESS = (0.35, 0.8), (0.7, 0.3)  # friction, mass of the T [kg]
-START, STROKE, RISE = (-0.06, -0.05), 0.15, 0.2  # of the finger: where it starts, how far it goes [m], in what time [s]
-TIMESTEP, STEPS, EVERY = 0.004, 200, 4  # s, steps, steps from one measurement to the next
+START, STROKE, RISE = (-0.06, -0.05), 0.15, 0.2  # of the finger: start, stroke [m], duration [s]
+TIMESTEP, STEPS, EVERY = 0.004, 200, 4  # s, steps, steps between measurements
 NOISE = 1e-3  # of each measurement, standard deviation [m]
-STIFFNESS = 4000.0  # of contact [N/m]; `Scm` would choose it by the mass, which is not known here
-# what is measured: x, y of the T; its turn, as the chord that a point 0.1 m away goes; x, y of the finger [m]
+STIFFNESS = 4000.0  # of contact [N/m]; by default `Scm` derives it from the mass, which is not known here
+# measured: x, y of the T; its rotation, as the displacement of a point 0.1 m away; x, y of the finger [m]
 MEASURED, SCALE = [0, 1, 6, 7, 8], np.array([1.0, 1.0, 0.2, 1.0, 1.0])
 
 Model = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -36,15 +37,15 @@ def scene(friction: float, mass: float) -> mujoco.MjModel:
 
 
 def controls(steps: int) -> np.ndarray:
-    """Where the finger is told to be, (steps, 2): forward along x, and there it stays."""
-    way = STROKE * np.clip(np.arange(1, steps + 1) * TIMESTEP / RISE, 0.0, 1.0)
-    return START + np.stack([way, np.zeros(steps)], axis=1)
+    """Targets of the finger, (steps, 2): forward along x, then at rest."""
+    stroke = STROKE * np.clip(np.arange(1, steps + 1) * TIMESTEP / RISE, 0.0, 1.0)
+    return START + np.stack([stroke, np.zeros(steps)], axis=1)
 
 
 def model(steps: int = STEPS, points: int = 60) -> Model:
-    """Scm's rollout as a function of friction and mass, and its derivative by JAX."""
+    """The rollout of Scm as a function of friction and mass, and its derivative by JAX."""
     mjm = scene(1.0, 1.0)
-    worlds = ss.Scm(points=points, stiffness=STIFFNESS).worlds(mjm)  # says what to install where JAX is missing
+    worlds = ss.Scm(points=points, stiffness=STIFFNESS).worlds(mjm)  # if JAX is missing, the error says what to install
 
     import jax  # pyright: ignore[reportMissingImports]
     import jax.numpy as jnp  # pyright: ignore[reportMissingImports]
@@ -76,7 +77,7 @@ def model(steps: int = STEPS, points: int = 60) -> Model:
 
 
 def mujoco_in_c(friction: float, mass: float, steps: int = STEPS) -> np.ndarray:
-    """The same measurements of MuJoCo's own simulation."""
+    """The same measurements of a simulation by MuJoCo in C."""
     mjm = scene(friction, mass)
     mjd = mujoco.MjData(mjm)
     mujoco.mj_resetDataKeyframe(mjm, mjd, 0)
@@ -101,7 +102,7 @@ def fit(model: Model, data: np.ndarray, guess: tuple[float, float], iterations: 
 
 
 def draw(model: Model, sets: dict[str, np.ndarray], fits: dict[str, tuple[np.ndarray, ...]], path: Path) -> None:
-    """Parameters over iterations, and what the first data and the model look like before and after."""
+    """Parameters over iterations, and the first data with the model before and after the fit."""
     fig, (axes,) = style.figure("Friction and mass of a T, found from how a finger pushes it", 1, 3, height=3.8)
     for (name, (found, *_)), shade in zip(fits.items(), ("scm", "mujoco"), strict=True):
         for n, what in enumerate(("friction", "mass of the T [kg]")):
@@ -149,4 +150,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except ss.MissingExtra as error:
+        sys.exit(f"error: {error}")

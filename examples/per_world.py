@@ -1,7 +1,7 @@
-"""A different world in every slot: friction, mass, time step and contact parameters vary from world to world.
+"""Friction, mass, time step and contact parameters that differ from world to world.
 
-A box stands on a slope. Where friction is low it slides off; where it is high it only creeps, as ComFree's sticking is
-viscous. In the last world the time step is halved, so the same number of steps takes it half as far in time.
+A box stands on a slope. With low friction it slides off; with high friction it only creeps, as sticking is viscous in
+ComFree. In the last world the time step is halved, so the same number of steps simulates half the time.
 
     python examples/per_world.py
 """
@@ -21,7 +21,7 @@ damping = np.array([0.001, 0.001, 0.002, 0.001])
 
 sim = ss.Simulation("box-on-slope", ss.ComFree(stiffness=stiffness, damping=damping), nworld=NWORLD)
 
-# A model field for every world: the model's own value with a leading world axis.
+# A model field per world: the value of the model with a leading world axis.
 geom_friction = np.repeat(sim.mjm.geom_friction[None], NWORLD, axis=0)  # (nworld, ngeom, 3)
 geom_friction[:, :, 0] = friction[:, None]
 body_mass = mass_scale[:, None] * sim.mjm.body_mass  # (nworld, nbody)

@@ -1,14 +1,15 @@
 """Push a T to a goal by gradient descent, from a first guess that does not touch it.
 
-At first the finger stays where it is. To move it a little changes nothing for the T, so finite differences of
-MuJoCo and of ComFree are zero and descent stays too. `Scm` feels surfaces from afar: its gradient leads to the T, and
-on. `reach` is how far; it starts large and shrinks. MuJoCo then replays the controls that were found and, as they touch
-the T now, finite differences of MuJoCo fit them to its own contact. Takes a few minutes, one of them to compile.
+In the first guess the finger does not move. A small motion of it does not touch the T, so finite differences of MuJoCo
+and of ComFree are zero, and descent makes no progress. The contact of `Scm` acts at a distance: its gradient leads to
+the T and beyond. `reach` is that distance; it starts large and shrinks. MuJoCo then replays the controls. They touch
+the T now, so finite differences of MuJoCo adapt them to its contact. Takes a few minutes, one of them to compile.
 
     pip install 'stickslip[jax]'
     python examples/push_t_gradient.py
 """
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,13 +20,13 @@ from matplotlib.animation import PillowWriter
 from rich.progress import track
 
 import stickslip as ss
-from stickslip.bench import style
+from stickslip.bench.report import style
 from stickslip.scenes import push_t
 
 START, GOAL = np.array([-0.10, -0.10]), (0.10, 0.06, 0.65)  # of the finger [m]; of the T: x, y [m], angle [rad]
 SCENE, TIMESTEP, STEPS = f"push-t:x={START[0]},y={START[1]}", 0.005, 200
 WAYPOINTS, ITERATIONS, RATE = 6, 50, 0.01  # RATE: how far a waypoint moves in an iteration, about [m]
-REACH = (0.01, 0.001)  # how far off Scm feels surfaces, at first and at last [m]
+REACH = (0.01, 0.001)  # distance at which the contact of Scm begins, first and last [m]
 OUTLINE = np.array(push_t.corners())
 
 Rollout = Callable[[np.ndarray], np.ndarray]
@@ -35,14 +36,14 @@ Gradient = Callable[[np.ndarray, float], tuple[float, np.ndarray]]
 
 
 def controls(waypoints, steps: int):
-    """Where the finger is told to be, (..., steps, 2): on lines from the start over the waypoints."""
+    """Targets of the finger, (..., steps, 2): on lines from the start through the waypoints."""
     knots = np.arange(WAYPOINTS + 1) * steps / WAYPOINTS
     share = np.stack([np.interp(np.arange(1, steps + 1), knots, row) for row in np.eye(WAYPOINTS + 1)], axis=1)
     return share[:, :1] * START + share[:, 1:] @ waypoints
 
 
 def corners(x, y, cosine, sine):
-    """Corners of a T there, turned by an angle."""
+    """Corners of a T at a position, rotated by an angle."""
     return x + cosine * OUTLINE[:, 0] - sine * OUTLINE[:, 1], y + sine * OUTLINE[:, 0] + cosine * OUTLINE[:, 1]
 
 
@@ -52,7 +53,7 @@ def corners_at(qpos):
 
 
 def cost(qpos):
-    """Mean square of how far corners are from the goal in the last fifth of the time, of (..., steps, nq) [m^2]."""
+    """Mean squared distance of the corners to the goal over the last fifth of the time, of (..., steps, nq) [m^2]."""
     (x, y), goal = (
         corners_at(qpos[..., -(qpos.shape[-2] // 5) :, :]),
         corners(*GOAL[:2], np.cos(GOAL[2]), np.sin(GOAL[2])),
@@ -63,7 +64,7 @@ def cost(qpos):
 def by_scm(steps: int = STEPS, points: int = 63) -> Gradient:
     """The gradient through the whole rollout, by JAX."""
     mjm = ss.load(SCENE, timestep=TIMESTEP)
-    worlds = ss.Scm(points=points).worlds(mjm)  # says what to install where JAX is missing
+    worlds = ss.Scm(points=points).worlds(mjm)  # if JAX is missing, the error says what to install
     import jax  # pyright: ignore[reportMissingImports]
 
     from stickslip.physics.scm.build import start_of
@@ -126,7 +127,7 @@ def in_worlds(physics: ss.Physics, steps: int = STEPS) -> Rollout:
 
 
 def descend(gradient: Gradient, waypoints: np.ndarray, iterations: int, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Adam; waypoints (iterations, WAYPOINTS, 2) and costs (iterations,). Where the gradient is zero it stays."""
+    """Adam; waypoints (iterations, WAYPOINTS, 2) and costs (iterations,). A zero gradient changes nothing."""
     mean, square, path, costs = np.zeros_like(waypoints), np.zeros_like(waypoints), [], []
     for k in track(range(iterations), f"descent by {name}"):
         value, slope = gradient(waypoints, k / iterations)
@@ -135,13 +136,13 @@ def descend(gradient: Gradient, waypoints: np.ndarray, iterations: int, name: st
         if not slope.any():
             return np.stack(path * iterations), np.array(costs * iterations)
         mean, square = 0.8 * mean + 0.2 * slope, 0.95 * square + 0.05 * slope**2
-        way = mean / (1.0 - 0.8 ** (k + 1)) / np.sqrt(square / (1.0 - 0.95 ** (k + 1)) + 1e-300)
-        waypoints = waypoints - RATE * (1.0 - 0.9 * k / iterations) * way
+        direction = mean / (1.0 - 0.8 ** (k + 1)) / np.sqrt(square / (1.0 - 0.95 ** (k + 1)) + 1e-300)
+        waypoints = waypoints - RATE * (1.0 - 0.9 * k / iterations) * direction
     return np.stack(path), np.array(costs)
 
 
-def told(qpos: np.ndarray) -> str:
-    """How far a rollout (steps, nq) ends from the goal."""
+def final_error(qpos: np.ndarray) -> str:
+    """The distance of the end of a rollout (steps, nq) from the goal."""
     x, y, _, w, _, _, z = qpos[-1, :7]
     off = np.degrees(2.0 * np.arctan2(z, w) - GOAL[2])
     return f"{1e3 * np.hypot(x - GOAL[0], y - GOAL[1]):.1f} mm and {off:.1f} degrees from the goal"
@@ -149,12 +150,13 @@ def told(qpos: np.ndarray) -> str:
 
 def draw(qpos: np.ndarray, curves: list[tuple[str, str, str, int, np.ndarray]], folder: Path) -> None:
     """The push, (steps, nq), and curves of descents: label, colour, line, first iteration, costs."""
+    folder.mkdir(exist_ok=True)
     fig, ((left, right),) = style.figure(
         "A T pushed by gradient descent, from a guess that does not touch it", 1, 2, height=4.6
     )
-    way = np.cumsum(np.hypot(*np.diff(corners_at(qpos), axis=1)).mean(-1))
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):  # of the T's way
-        scene(left, qpos[np.searchsorted(way, share * way[-1])], 0.2 + 0.6 * share)
+    distance = np.cumsum(np.hypot(*np.diff(corners_at(qpos), axis=1)).mean(-1))
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):  # of the distance that the T moves
+        scene(left, qpos[np.searchsorted(distance, share * distance[-1])], 0.2 + 0.6 * share)
     left.plot(*qpos[:, 7:9].T, color=style.INK, lw=1.0)
     left.set_title("the push, as MuJoCo replays it", fontsize=10, loc="left")
     right.set_title("the descent", fontsize=10, loc="left")
@@ -190,28 +192,29 @@ def scene(ax, qpos: np.ndarray, alpha: float) -> None:
 
 
 def main() -> None:
-    folder = Path("out")
-    folder.mkdir(exist_ok=True)
     guess, scm, c = np.tile(START, (WAYPOINTS, 1)), by_scm(), in_c()
-    ways = {"comfree": by_differences(in_worlds(ss.ComFree())), "mujoco": by_differences(c), "scm": scm}
+    gradients = {"comfree": by_differences(in_worlds(ss.ComFree())), "mujoco": by_differences(c), "scm": scm}
     path, curves = guess[None], []
-    for name, gradient in ways.items():
+    for name, gradient in gradients.items():
         size = np.linalg.norm(gradient(guess, 0.0)[1])
         print(f"{name}: the gradient at the first guess has norm {size:.2g} m")
         path, costs = descend(gradient, guess, ITERATIONS, name)
-        line = "--" if name == "mujoco" else "-"  # it hides that of comfree
+        line = "--" if name == "mujoco" else "-"  # it covers that of comfree
         curves.append((f"{name}: gradient at first {size:.2g} m", name, line, 0, costs))
     replays = c(path)
-    print(f"scm: at last corners are {1e3 * curves[-1][-1][-1] ** 0.5:.1f} mm (rms) from the goal")
-    print(f"its controls replayed by MuJoCo: {told(replays[-1])}")
+    print(f"scm: at the end the corners are {1e3 * curves[-1][-1][-1] ** 0.5:.1f} mm (rms) from the goal")
+    print(f"its controls replayed by MuJoCo: {final_error(replays[-1])}")
     curves.append(("the controls of scm, replayed by mujoco", "scm", ":", 0, cost(replays)))
     more, costs = descend(by_differences(c), path[-1], ITERATIONS, "mujoco, from there")
     curves.append(("mujoco: best so far, from there", "mujoco", "-", ITERATIONS - 1, np.minimum.accumulate(costs)))
     best = c(more[costs.argmin()][None])[0]
-    print(f"the best after finite differences of MuJoCo from there: {told(best)}")
-    draw(best, curves, folder)
+    print(f"the best after finite differences of MuJoCo from there: {final_error(best)}")
+    draw(best, curves, Path("out"))
     print("wrote out/push_t_gradient.png and out/push_t_gradient.gif")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except ss.MissingExtra as error:
+        sys.exit(f"error: {error}")

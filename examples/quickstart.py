@@ -1,4 +1,4 @@
-"""Drop a pile of primitives and look at it: the five lines to start from.
+"""Drop a pile of primitives: the five lines to start from.
 
 python examples/quickstart.py
 """

@@ -3,6 +3,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from stickslip.physics import registry as _registry
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -21,56 +23,38 @@ if TYPE_CHECKING:
     from stickslip.physics.base import Health as Health
     from stickslip.physics.base import Physics as Physics
     from stickslip.physics.base import Stats as Stats
-    from stickslip.physics.catalogue import PHYSICS as PHYSICS
-    from stickslip.physics.cenic.physics import Cenic as Cenic
     from stickslip.physics.comfree.physics import ComFree as ComFree
     from stickslip.physics.conesweep.physics import ConeSweep as ConeSweep
-    from stickslip.physics.convex.external import External as External
-    from stickslip.physics.icf.physics import Icf as Icf
+    from stickslip.physics.convex.cenic.physics import Cenic as Cenic
+    from stickslip.physics.convex.icf.physics import Icf as Icf
+    from stickslip.physics.convex.step.external import External as External
     from stickslip.physics.mujoco import MuJoCo as MuJoCo
-    from stickslip.physics.pbd.physics import Pbd as Pbd
     from stickslip.physics.pbd.physics import PbdR as PbdR
+    from stickslip.physics.registry import PHYSICS as PHYSICS
     from stickslip.physics.scm.physics import Scm as Scm
     from stickslip.simulation import Simulation as Simulation
     from stickslip.state import State as State
 
 _WHERE = {
-    "BufferOverflow": "stickslip.errors",
-    "DeviceError": "stickslip.errors",
-    "Diverged": "stickslip.errors",
-    "HealthWarning": "stickslip.errors",
-    "InputError": "stickslip.errors",
-    "MissingExtra": "stickslip.errors",
-    "Scm": "stickslip.physics.scm.physics",
-    "SceneError": "stickslip.errors",
-    "Unsupported": "stickslip.errors",
-    "Cenic": "stickslip.physics.cenic.physics",
-    "ComFree": "stickslip.physics.comfree.physics",
-    "ConeSweep": "stickslip.physics.conesweep.physics",
-    "Contacts": "stickslip.physics.base",
-    "DifferentiablePhysics": "stickslip.physics.base",
-    "External": "stickslip.physics.convex.external",
-    "Health": "stickslip.physics.base",
-    "Icf": "stickslip.physics.icf.physics",
-    "MuJoCo": "stickslip.physics.mujoco",
-    "PHYSICS": "stickslip.physics.catalogue",
-    "Pbd": "stickslip.physics.pbd.physics",
-    "PbdR": "stickslip.physics.pbd.physics",
-    "Physics": "stickslip.physics.base",
-    "Simulation": "stickslip.simulation",
-    "State": "stickslip.state",
-    "Stats": "stickslip.physics.base",
-    "StickslipError": "stickslip.errors",
-    "load": "stickslip.mjcf",
+    "stickslip.errors": "BufferOverflow DeviceError Diverged HealthWarning InputError MissingExtra SceneError "
+    "StickslipError Unsupported",
+    "stickslip.mjcf": "load",
+    "stickslip.physics.base": "Contacts DifferentiablePhysics Health Physics Stats",
+    "stickslip.physics.convex.step.external": "External",
+    "stickslip.physics.registry": "PHYSICS",
+    "stickslip.simulation": "Simulation",
+    "stickslip.state": "State",
 }
+"""Public names by module; the classes of the built-in physics come from their registry."""
+_MODULES = {name: module for module, names in _WHERE.items() for name in names.split()} | _registry.public()
 
-__all__ = ["__version__", *sorted(_WHERE)]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["__version__", *sorted(_MODULES)]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
+    if name not in _MODULES:
         raise AttributeError(f"module 'stickslip' has no attribute {name!r}")
-    return getattr(importlib.import_module(_WHERE[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -16,7 +16,7 @@ from stickslip.physics.comfree import model as _model
 from stickslip.physics.comfree import physics as _physics
 from stickslip.physics.comfree import pipeline as _pipeline
 from stickslip.physics.comfree.model import Model as Model
-from stickslip.physics.rowfree.dropin import DropIn as _DropIn
+from stickslip.physics.mjwarp.dropin import DropIn as _DropIn
 
 Data = _mjw.Data
 __version__ = _mjw.__version__
@@ -29,11 +29,11 @@ def put_model(
     stiffness: float | Iterable[float] = _model.DEFAULT_STIFFNESS,
     damping: float | Iterable[float] = _model.DEFAULT_DAMPING,
 ) -> Model:
-    """Creates a model on device; `stiffness` and `damping` are ComFree's, one number or one a world."""
+    """Creates a model on device; `stiffness` and `damping` are ComFree's, one number or one per world."""
     return _physics.put_model(mjm, batch_sizes, stacklevel=3, stiffness=stiffness, damping=damping)
 
 
-_comfree: _DropIn[Model, Data] = _DropIn("comfree", _pipeline, own_data=lambda mjm, d: d)
+_comfree: _DropIn[Model, Data] = _DropIn("comfree", _pipeline, extend=lambda mjm, d: d)
 
 make_data = _comfree.make_data
 put_data = _comfree.put_data

@@ -1,34 +1,29 @@
 """Compile the kernels of a step on all cores at once.
 
 Warp compiles a module when one of its kernels is first launched, one module after another; a step of a scene with
-many kinds of geoms needs dozens. Here the step runs once with launches noted instead of carried out, then Warp loads
-the modules of all noted kernels in parallel. It is only a head start: whatever is missed compiles at its launch.
+many kinds of geoms needs dozens. Here the step runs once with its launches recorded instead of executed. Then Warp
+loads the modules of all noted kernels in parallel. Whatever this misses compiles at its first launch.
 """
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import warp as wp
 from warp._src import context  # private: wp.launch_tiled forwards to the `launch` of this module
 
-_REPLACED = (
-    (context, "launch"),
-    (wp, "launch"),
-    (wp, "capture_while"),
-    (wp, "capture_if"),
-    # these run native code on arrays that kernels would have filled
-    (wp.utils, "segmented_sort_pairs"),
-    (wp.utils, "radix_sort_pairs"),
-    (wp.utils, "array_scan"),
-)
+_replacing = threading.RLock()  # held by the thread for which functions of Warp are replaced
+_loud = threading.Lock()  # guards the two below
+_quiet_depth = 0
+_level_before = wp.LOG_INFO
 
 
 def load_kernels(step: Callable[[], Any], device: Any) -> None:
     """Compile and load the kernels that `step()` launches; the arrays those kernels write keep their values.
 
-    Not for several threads at once: what another thread launches meanwhile is noted too, and not carried out.
+    Only launches of the calling thread are noted. Other threads launch as usual.
     """
     with _noting_launches() as noted:
         step()
@@ -38,16 +33,61 @@ def load_kernels(step: Callable[[], Any], device: Any) -> None:
             by_block.setdefault(block_dim, {})[kernel.module] = None
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     workers = min(workers, 16)
-    for block_dim, modules in by_block.items():
-        waiting = list(modules)
-        while waiting:  # in batches, since Ctrl-C waits for all that was handed over
-            batch, waiting = waiting[: 2 * workers], waiting[2 * workers :]
-            wp.force_load(device=device, modules=batch, block_dim=block_dim, max_workers=workers)
+    with quiet():
+        for block_dim, modules in by_block.items():
+            waiting = list(modules)
+            while waiting:  # in batches: Ctrl-C waits for the modules that were handed over
+                batch, waiting = waiting[: 2 * workers], waiting[2 * workers :]
+                wp.force_load(device=device, modules=batch, block_dim=block_dim, max_workers=workers)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Warp from printing a line for every module that it loads; afterwards its log level is as before.
+
+    Only Warp's default level is changed. The level belongs to the process: other threads are quiet meanwhile, too.
+    """
+    global _quiet_depth, _level_before
+    with _loud:
+        if _quiet_depth == 0:
+            _level_before = wp.config.log_level
+            if _level_before == wp.LOG_INFO:
+                wp.config.log_level = wp.LOG_WARNING
+        _quiet_depth += 1
+    try:
+        yield
+    finally:
+        with _loud:
+            _quiet_depth -= 1
+            if _quiet_depth == 0 and wp.config.log_level == wp.LOG_WARNING:  # nobody has set another one meanwhile
+                wp.config.log_level = _level_before
+
+
+@contextlib.contextmanager
+def unchanged(arrays: Mapping[str, wp.array]) -> Iterator[None]:
+    """Give arrays on a device the values back that they had on entry."""
+    before = {name: wp.clone(array) for name, array in arrays.items()}
+    try:
+        yield
+    finally:
+        for name, array in arrays.items():
+            wp.copy(array, before[name])
+
+
+def capture(step: Callable[[], Any], device: wp.Device) -> wp.Graph:
+    """Record `step()` into a graph.
+
+    CUDA records whatever comes to the stream meanwhile, so launches of other threads wait until the graph is complete.
+    """
+    names = ("launch", "copy", "capture_launch") if device.is_cuda else ()
+    with _replaced({name: None for name in names}, others_wait=True), wp.ScopedCapture(device=device) as recorded:
+        step()
+    return recorded.graph
 
 
 @contextlib.contextmanager
 def _noting_launches() -> Iterator[list[tuple[Any, int | None]]]:
-    """Make Warp note kernels and block sizes instead of launching; the bodies of its loops and branches run once."""
+    """Note kernels and block sizes of this thread instead of launching; bodies of loops and branches run once."""
     noted: list[tuple[Any, int | None]] = []
 
     def launch(kernel: Any, dim: Any, *_args: Any, block_dim: int | None = None, **_options: Any) -> None:
@@ -68,11 +108,38 @@ def _noting_launches() -> Iterator[list[tuple[Any, int | None]]]:
         pass
 
     stand_ins = {"launch": launch, "capture_while": capture_while, "capture_if": capture_if}
-    saved = [(module, name, getattr(module, name)) for module, name in _REPLACED]
-    for module, name, _ in saved:
-        setattr(module, name, stand_ins.get(name, nothing))
-    try:
+    # these run native code on arrays that kernels would have filled
+    stand_ins |= dict.fromkeys(("segmented_sort_pairs", "radix_sort_pairs", "array_scan"), nothing)
+    with _replaced(stand_ins):
         yield noted
-    finally:
-        for module, name, original in saved:
-            setattr(module, name, original)
+
+
+@contextlib.contextmanager
+def _replaced(stand_ins: Mapping[str, Callable[..., Any] | None], *, others_wait: bool = False) -> Iterator[None]:
+    """Replace functions of Warp, by name, for this thread alone; None keeps one.
+
+    Calls of other threads go to the original, at once or, with `others_wait`, when this is over.
+    """
+    over, thread = threading.Event(), threading.get_ident()
+
+    def wrap(stand_in: Callable[..., Any] | None, original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() == thread and not over.is_set():
+                return (stand_in or original)(*args, **kwargs)
+            if others_wait:
+                over.wait()
+            return original(*args, **kwargs)
+
+        return call
+
+    with _replacing:
+        places = [(module, name) for module in (context, wp, wp.utils) for name in stand_ins if hasattr(module, name)]
+        saved = [(module, name, getattr(module, name)) for module, name in places]
+        try:
+            for module, name, original in saved:
+                setattr(module, name, wrap(stand_ins[name], original))
+            yield
+        finally:
+            for module, name, original in saved:
+                setattr(module, name, original)
+            over.set()

@@ -6,24 +6,24 @@ Every public name of `mujoco_warp` is here with the same signature. `put_model` 
 # The wildcard brings all of MuJoCo Warp's names, those it may add included; the names below replace some of them.
 # pyright: reportAssignmentType=false, reportWildcardImportFromLibrary=false
 
-import dataclasses as _dataclasses
-
 import mujoco as _mujoco
 import mujoco_warp as _mjw
 import warp as _wp
 from mujoco_warp import *  # noqa: F403
 
+from stickslip import parameters as _parameters
 from stickslip.physics.conesweep import model as _model
 from stickslip.physics.conesweep import physics as _physics
 from stickslip.physics.conesweep import pipeline as _pipeline
 from stickslip.physics.conesweep.model import Data as Data
 from stickslip.physics.conesweep.model import Model as Model
-from stickslip.physics.rowfree.dropin import DropIn as _DropIn
+from stickslip.physics.mjwarp.dropin import DropIn as _DropIn
 
 __version__ = _mjw.__version__
 _DEFAULT = _physics.ConeSweep()
 
 
+@_parameters.explaining(_physics.ConeSweep)
 def put_model(
     mjm: _mujoco.MjModel,
     batch_sizes: dict[str, int] | None = None,
@@ -32,11 +32,11 @@ def put_model(
     sweeps: int = _DEFAULT.sweeps,
     passes: int | None = _DEFAULT.passes,
     jump: float = _DEFAULT.jump,
-    carry: bool = _DEFAULT.carry,
+    warm_start: bool = _DEFAULT.warm_start,
     slop: float = _DEFAULT.slop,
     correction: float = _DEFAULT.correction,
     restitution: float = _DEFAULT.restitution,
-    ahead: float = _DEFAULT.ahead,
+    speculative_margin: float = _DEFAULT.speculative_margin,
 ) -> Model:
     """Creates a model on device; the keywords after `batch_sizes` are those of `stickslip.ConeSweep`."""
     physics = _physics.ConeSweep(
@@ -44,13 +44,13 @@ def put_model(
         sweeps=sweeps,
         passes=passes,
         jump=jump,
-        carry=carry,
+        warm_start=warm_start,
         slop=slop,
         correction=correction,
         restitution=restitution,
-        ahead=ahead,
+        speculative_margin=speculative_margin,
     )
-    return _physics.put_model(mjm, batch_sizes, stacklevel=3, **_dataclasses.asdict(physics))
+    return _physics.put_model(physics, mjm, batch_sizes, stacklevel=3)
 
 
 @_wp.kernel(enable_backward=False)
@@ -60,27 +60,27 @@ def _mark_worlds(nkey: int, key: _wp.array[int], mask: _wp.array[bool]):
 
 
 def reset_data(m: Model, d: Data, reset: _wp.array | None = None) -> None:
-    """Clear data, set defaults; optionally by world. The worlds that are reset carry no forces."""
+    """Clear data, set defaults; optionally by world. The worlds that are reset start without a warm start."""
     _mjw.reset_data(m, d, reset)
     mask = reset
     if reset is not None and reset.dtype != _wp.bool:
         mask = _wp.empty(d.nworld, dtype=bool)
         _wp.utils.array_cast(reset, mask)
-    _model.scratch_of(d).forget(mask)
+    _model.own_data(d).memory.clear(mask)
 
 
 def reset_data_keyframe(m: Model, d: Data, key: int | _wp.array) -> None:
-    """Reset data, set fields from specified keyframe. The worlds that are reset carry no forces."""
+    """Reset data, set fields from specified keyframe. The worlds that are reset start without a warm start."""
     _mjw.reset_data_keyframe(m, d, key)
     mask = None
     if isinstance(key, _wp.array):
         mask = _wp.empty(d.nworld, dtype=bool)
         _wp.launch(_mark_worlds, dim=d.nworld, inputs=[m.nkey, key, mask])
-    _model.scratch_of(d).forget(mask)
+    _model.own_data(d).memory.clear(mask)
 
 
 _conesweep: _DropIn[Model, Data] = _DropIn(
-    "cone-sweep", _pipeline, own_data=_model.own_data, velocity=lambda d: d.sweep.velocity
+    "cone-sweep", _pipeline, extend=_model.make_data, velocity=lambda d: d.workspace.velocity
 )
 
 make_data = _conesweep.make_data

@@ -4,6 +4,9 @@ A message names the value that was given, the limit it broke and what to do abou
 Each class is also the built-in exception a caller would expect, so `except ValueError` keeps working.
 """
 
+import difflib
+from collections.abc import Iterable
+
 
 class StickslipError(Exception):
     """Base of all errors raised on purpose."""
@@ -38,4 +41,12 @@ class Diverged(StickslipError, RuntimeError):
 
 
 class HealthWarning(UserWarning):
-    """What a simulation found wrong with itself when its state or contacts were read; `health()` tells more."""
+    """Problems found when state or contacts of a simulation were read; `health()` gives details."""
+
+
+def unknown(kind: str, name: object, names: Iterable[str]) -> InputError:
+    """The error for a name that is not among those there are, with close ones: `no scene named 'pil'; did you ...`."""
+    known = list(names)
+    close = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+    return InputError(f"no {kind} named {name!r}; {hint}there are: {', '.join(known) or 'none'}")

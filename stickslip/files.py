@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside the target, then renamed onto it.
+"""Files that are complete or absent: written beside the target, then renamed onto it.
 
 A crash, a full disk or Ctrl-C in the middle leaves the file that was there before.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def write_bytes_atomic(path: str | os.PathLike, data: bytes) -> Path:
-    """Write `data` to `path`, making its folder, and return the path."""
+    """Write `data` to `path`, making its folder, and return the path; an OSError names the path."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}.tmp"
@@ -22,6 +22,9 @@ def write_bytes_atomic(path: str | os.PathLike, data: bytes) -> Path:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise type(error)(error.errno, error.strerror, str(path)) from error  # a full disk alone names no file
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

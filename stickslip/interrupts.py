@@ -8,21 +8,57 @@ from collections.abc import Iterator
 from types import FrameType
 
 _AGAIN = 0.02
-"""Time after which an interrupt that came at a bad moment comes again [s]."""
+"""Delay after which an interrupt that came during a deletion is sent again [s]."""
 
 
 @contextlib.contextmanager
-def heeded() -> Iterator[None]:
-    """Within this, Ctrl-C raises KeyboardInterrupt where something can catch it, if need be a moment later."""
-    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not usual or threading.current_thread() is not threading.main_thread():
-        yield  # somebody else looks after it, or only the main thread may
+def reliable() -> Iterator[None]:
+    """Within this, Ctrl-C raises KeyboardInterrupt where it can be caught, if need be a moment later."""
+    if not _is_ours(signal.default_int_handler):
+        yield
         return
     signal.signal(signal.SIGINT, _interrupt)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class Request:
+    """Whether Ctrl-C was pressed."""
+
+    def __init__(self) -> None:
+        self.made = False
+
+
+@contextlib.contextmanager
+def deferred() -> Iterator[Request]:
+    """Within this, the first Ctrl-C sets `made` of the request, for work that stops at a good moment.
+
+    The second one raises KeyboardInterrupt. In a thread other than the main one, or where a program has its own
+    handler, nothing changes.
+    """
+    request = Request()
+    if not _is_ours(signal.default_int_handler, _interrupt):
+        yield request
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(signum: int, frame: FrameType | None) -> None:
+        if request.made:
+            _interrupt(signum, frame)
+        request.made = True
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield request
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _is_ours(*handlers: object) -> bool:
+    """Whether one of these handles Ctrl-C, and this thread may set another: only the main thread may."""
+    return signal.getsignal(signal.SIGINT) in handlers and threading.current_thread() is threading.main_thread()
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:
@@ -34,7 +70,7 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
 
 
 def _deletes(frame: FrameType | None) -> bool:
-    """Whether an object is being deleted, which calls `__del__` in the midst of anything."""
+    """Whether an object is being deleted, which can call `__del__` at any point."""
     while frame is not None:
         if frame.f_code.co_name == "__del__":
             return True

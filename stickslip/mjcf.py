@@ -1,29 +1,40 @@
-"""Loads a MuJoCo model from whatever names it: a built-in scene, a file, XML text or a robot of MuJoCo Menagerie."""
+"""Loads a MuJoCo model from a built-in scene, a file, XML text, a spec, or a robot of MuJoCo Menagerie.
+
+MuJoCo is imported when the first model is loaded, so that `check` answers at once.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import copy
-import difflib
 import math
 import os
 import re
+import threading
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
-
-import mujoco
+from typing import TYPE_CHECKING, Any
 
 from stickslip import scenes
-from stickslip.errors import InputError, MissingExtra, SceneError
+from stickslip.errors import InputError, MissingExtra, SceneError, unknown
 from stickslip.state import MIN_TIMESTEP
 
+if TYPE_CHECKING:
+    import mujoco
+
 SUFFIXES = (".xml", ".mjb", ".urdf")
-"""The kinds of model files that `load` reads."""
+"""The model files that `load` reads."""
 
 _MENAGERIE = "menagerie:"
 _LINE = re.compile(r"\bline(?: number)?[ =]+(\d+)", re.IGNORECASE)
 _INCLUDE = re.compile(r"<include\s+file\s*=\s*[\"']([^\"']+)")
+_lock = threading.RLock()
 
 
-def load(scene: str | os.PathLike[str] | mujoco.MjModel, *, timestep: float | None = None) -> mujoco.MjModel:
+def load(
+    scene: str | os.PathLike[str] | mujoco.MjSpec | mujoco.MjModel, *, timestep: float | None = None
+) -> mujoco.MjModel:
     """Returns the MuJoCo model of a scene.
 
     Args:
@@ -33,8 +44,11 @@ def load(scene: str | os.PathLike[str] | mujoco.MjModel, *, timestep: float | No
             MJCF or URDF text, which starts with "<";
             a robot of MuJoCo Menagerie, "menagerie:unitree_go2", or one of its entry points,
             "menagerie:unitree_go2/scene_mjx";
+            an MjSpec, which is compiled;
             an MjModel, which is returned as it is, or copied if `timestep` is given
         timestep: time step to set [s]; None keeps the model's own
+
+    MuJoCo's own warnings become Python warnings, unless `mujoco.set_mju_user_warning` was used.
 
     Raises:
         SceneError: the scene cannot be found or does not compile
@@ -45,7 +59,11 @@ def load(scene: str | os.PathLike[str] | mujoco.MjModel, *, timestep: float | No
         raise InputError(
             f"timestep={timestep} must be a finite number of seconds above {MIN_TIMESTEP:g}; 0.002 suits most scenes"
         )
-    model = _model(scene)
+    if isinstance(scene, str):
+        check(scene)
+    import mujoco
+
+    model: Any = scene if isinstance(scene, mujoco.MjModel) else _compile(scene)
     if timestep is not None:
         if model is scene:
             model = copy.copy(model)
@@ -53,46 +71,69 @@ def load(scene: str | os.PathLike[str] | mujoco.MjModel, *, timestep: float | No
     return model
 
 
-def _model(scene: str | os.PathLike[str] | mujoco.MjModel) -> mujoco.MjModel:
-    if isinstance(scene, mujoco.MjModel):
-        return scene
+def check(scene: str) -> None:
+    """Raise SceneError if a string names a built-in scene, a parameter or a file that does not exist.
+
+    It compiles and downloads nothing, and does not import MuJoCo.
+    """
+    if scene.lstrip().startswith("<") or scene.startswith(_MENAGERIE):
+        return
+    if _is_path(scene):
+        _existing(Path(scene))
+    else:
+        scenes.resolve(scene)
+
+
+def _is_path(scene: str) -> bool:
+    return scene.lower().endswith(SUFFIXES) or "/" in scene or os.sep in scene or Path(scene).is_file()
+
+
+def _compile(scene: Any) -> mujoco.MjModel:
+    import mujoco
+
+    if isinstance(scene, mujoco.MjSpec):
+        return _from_spec(scene, f"spec {scene.modelname!r}")
     if isinstance(scene, os.PathLike):
         return _from_file(Path(scene))
     if not isinstance(scene, str):
         raise InputError(
-            f"scene is of type {type(scene).__name__}; give a scene's name, a path, XML text or a mujoco.MjModel"
+            f"scene is of type {type(scene).__name__}; give a scene's name, a path, XML text, a mujoco.MjSpec or a "
+            "mujoco.MjModel"
         )
     if scene.lstrip().startswith("<"):
         return _from_text(scene.lstrip(), "<XML string>")
     if scene.startswith(_MENAGERIE):
         return _from_file(menagerie_file(scene.removeprefix(_MENAGERIE)))
-    if scene.lower().endswith(SUFFIXES) or "/" in scene or os.sep in scene or Path(scene).is_file():
+    if _is_path(scene):
         return _from_file(Path(scene))
-    name, _, text = scene.partition(":")
-    return _from_text(scenes.get(name).build(**_parameters(scene, text)), f"built-in scene {scene!r}")
+    found, given = scenes.resolve(scene)
+    return _from_spec(found.spec(**given), f"built-in scene {scene!r}")
 
 
-def _parameters(scene: str, text: str) -> dict[str, str]:
-    """Splits "n=3,layers=5" into names and values, still as text."""
-    parameters: dict[str, str] = {}
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        name, equals, value = (part.strip() for part in item.partition("="))
-        if not name or not equals or not value:
-            raise SceneError(f"scene {scene!r}: {item!r} is not name=value; write parameters as name:a=1,b=2")
-        if name in parameters:
-            raise SceneError(f"scene {scene!r}: parameter {name!r} is given twice; give it once")
-        parameters[name] = value
-    return parameters
+def _from_spec(spec: mujoco.MjSpec, origin: str) -> mujoco.MjModel:
+    with _reported(origin, ""):
+        return spec.compile()
 
 
 def _from_text(text: str, origin: str) -> mujoco.MjModel:
-    try:
+    import mujoco
+
+    with _reported(origin, text):
         return mujoco.MjModel.from_xml_string(text)
-    except ValueError as error:
-        raise broken(origin, error, text) from error
 
 
 def _from_file(path: Path) -> mujoco.MjModel:
+    import mujoco
+
+    if _existing(path) == ".mjb":
+        with _reported(str(path), ""):
+            return mujoco.MjModel.from_binary_path(str(path))
+    with _reported(str(path), path.read_text(encoding="utf-8", errors="replace")):
+        return mujoco.MjModel.from_xml_path(str(path))
+
+
+def _existing(path: Path) -> str:
+    """The suffix of a model file, in lower case; raises SceneError if there is no such file."""
     if not path.exists():
         raise SceneError(
             f"no model file at {str(path)!r}; check the path, or see `stickslip scenes` for built-in scenes"
@@ -100,30 +141,48 @@ def _from_file(path: Path) -> mujoco.MjModel:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES or not path.is_file():
         raise SceneError(f"{str(path)!r} is not a model file; give a file that ends in {', '.join(SUFFIXES)}")
-    try:
-        if suffix == ".mjb":
-            return mujoco.MjModel.from_binary_path(str(path))
-        return mujoco.MjModel.from_xml_path(str(path))
-    except ValueError as error:
-        text = "" if suffix == ".mjb" else path.read_text(encoding="utf-8", errors="replace")
-        raise broken(str(path), error, text) from error
+    return suffix
+
+
+@contextlib.contextmanager
+def _reported(origin: str, text: str) -> Iterator[None]:
+    """Turn MuJoCo's errors into SceneError and its warnings into Python's, instead of a file MUJOCO_LOG.TXT.
+
+    A handler of the user's stays in place. MuJoCo has one handler per process, hence the lock.
+    """
+    import mujoco
+
+    with _lock:
+        found: list[str] = []
+        ours = mujoco.get_mju_user_warning() is None
+        if ours:
+            mujoco.set_mju_user_warning(found.append)
+        try:
+            yield
+        except ValueError as error:
+            raise broken(origin, ValueError("; ".join([str(error), *found])), text) from error
+        finally:
+            if ours:
+                mujoco.set_mju_user_warning(None)
+    for message in found:
+        warnings.warn(f"{origin}: {message}", UserWarning, stacklevel=2)
 
 
 def broken(origin: str, error: ValueError, text: str) -> SceneError:
-    """The error for a model that MuJoCo refuses: where it came from, the line if MuJoCo tells, and MuJoCo's words."""
+    """The error for a model that MuJoCo rejects: its origin, the line if MuJoCo gives one, and MuJoCo's message."""
     message = " ".join(str(error).split())
     found = _LINE.search(message)
     line = int(found[1]) if found else 0
     if line > 0:
         return SceneError(f"{origin}, line {line}: {message}")
-    # MuJoCo numbers no lines inside included files.
+    # MuJoCo gives no line numbers of included files.
     included = _INCLUDE.findall(text)
     where = f" (look in its included files too: {', '.join(included)})" if included else ""
     return SceneError(f"{origin}: {message}{where}")
 
 
 def menagerie_file(name: str) -> Path:
-    """The model file of a robot of Menagerie, "NAME" or "NAME/ENTRY"; downloads it on first use.
+    """The model file of a robot of Menagerie, "NAME" or "NAME/ENTRY"; it is downloaded on first use.
 
     Raises:
         MissingExtra: the package mujoco-menagerie is not installed
@@ -138,12 +197,7 @@ def menagerie_file(name: str) -> Path:
     robot_name, _, entry = name.partition("/")
     known = mujoco_menagerie.names()
     if robot_name not in known:
-        close = difflib.get_close_matches(robot_name, known, n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(repr(c) for c in close)}? " if close else ""
-        raise SceneError(
-            f"MuJoCo Menagerie has no robot {robot_name!r}; {hint}"
-            f"it has {len(known)}, mujoco_menagerie.names() lists them"
-        )
+        raise SceneError(f"MuJoCo Menagerie: {unknown('robot', robot_name, known)}")
     try:
         return mujoco_menagerie.get(robot_name).xml(entry or None)
     except mujoco_menagerie.UnknownEntryPointError as error:

@@ -1,4 +1,4 @@
-"""A plain picture without OpenGL: the outline of every geom, from above and from the side."""
+"""A simple picture without OpenGL: the outline of every geom, from above and from the side."""
 
 import mujoco
 import numpy as np
@@ -7,7 +7,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 _Geom = mujoco.mjtGeom
-_FAR_M = 1e3  # geoms with a point further out than this are scenery
+_FAR_M = 1e3  # geoms that extend farther than this are scenery
 _VIEWS = (("top", 0, 1, 2), ("side", 0, 2, 1))  # title, horizontal axis, vertical axis, axis along the view
 
 
@@ -22,13 +22,13 @@ def draw(mjm: mujoco.MjModel, qpos: np.ndarray, *, width: int, height: int) -> n
         if local is None:
             continue
         points = local @ mjd.geom_xmat[g].reshape(3, 3).T + mjd.geom_xpos[g]
-        if np.abs(points).max() < _FAR_M:  # false for NaN, too
+        if np.abs(points).max() < _FAR_M:  # also false for NaN
             shapes.append(points)
             colours.append(_colour(mjm, g))
     figure = Figure(figsize=(width / 100, height / 100), dpi=100, layout="constrained")
     canvas = FigureCanvasAgg(figure)
     for axes, (title, x, y, depth) in zip(figure.subplots(1, 2), _VIEWS, strict=True):
-        # the far ones first; +z is near from above, -y is near from the side
+        # far ones first; from above +z is near, from the side -y
         sign = 1.0 if title == "top" else -1.0
         order = sorted(range(len(shapes)), key=lambda i: sign * shapes[i][:, depth].mean())
         outlines = [convex_hull(shapes[i][:, [x, y]]) for i in order]
@@ -64,7 +64,7 @@ def convex_hull(points: np.ndarray) -> np.ndarray:
 
 
 def _surface_points(mjm: mujoco.MjModel, g: int) -> np.ndarray | None:
-    """Points (n, 3) in the geom's frame whose hull is the geom; None for a geom without bounds."""
+    """Points (n, 3) in the geom's frame whose hull is the geom; None for an unbounded geom."""
     kind, size = mjm.geom_type[g], mjm.geom_size[g]
     if kind == _Geom.mjGEOM_BOX:
         return size * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])

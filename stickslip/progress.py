@@ -1,4 +1,4 @@
-"""The progress bar all commands share, and the lines that tell what takes long."""
+"""The progress bar of all commands, and log lines about what takes long."""
 
 import contextlib
 import logging
@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 
 def progress_bar(console: Console) -> Progress:
-    """A bar that counts and tells the time left, and is gone when the work is done."""
+    """A bar that counts and shows the remaining time; it disappears when the work is done."""
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -23,8 +23,8 @@ def progress_bar(console: Console) -> Progress:
 
 
 @contextlib.contextmanager
-def telling(console: Console) -> Iterator[None]:
-    """Print what stickslip logs meanwhile: what is compiled when. In a program of the user's own it is silent."""
+def showing_log(console: Console) -> Iterator[None]:
+    """Print what stickslip logs within this, such as what is compiled. Without it the log is silent."""
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -34,7 +34,7 @@ def telling(console: Console) -> Iterator[None]:
     level, propagate = log.level, log.propagate
     log.addHandler(handler)
     log.setLevel(logging.INFO)
-    log.propagate = False  # a package may have set up the root to print as well
+    log.propagate = False  # a package may have configured the root logger to print too
     try:
         yield
     finally:

@@ -1,8 +1,8 @@
-"""A picture of a state: MuJoCo's offscreen renderer, or plain outlines where there is no OpenGL.
+"""A picture of a state: MuJoCo's offscreen renderer, or outlines if there is no OpenGL.
 
-MuJoCo chooses its OpenGL backend when it is imported, and one that fails can take the process with it. So the
-picture is drawn in a short-lived child process, one backend after another until one works: the caller's environment
-is never changed, nor does a broken driver reach it.
+MuJoCo chooses its OpenGL backend when it is imported, and a failing backend can crash the process. So the picture is
+drawn in a short-lived child process, trying one backend after another. The caller's environment never changes, and a
+broken driver cannot harm its process.
 """
 
 import functools
@@ -18,29 +18,29 @@ import mujoco
 import numpy as np
 
 _TIMEOUT_S = 120.0
-_OFF = ("disable", "disabled", "off", "false", "0")  # MuJoCo's own words for no OpenGL
+_OFF = ("disable", "disabled", "off", "false", "0")  # MuJoCo's values for no OpenGL
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture and how it was made."""
+    """A picture and how it was rendered."""
 
     pixels: np.ndarray  # (height, width, 3) uint8
     backend: str  # MuJoCo's name of the OpenGL backend ("egl", "osmesa", "glfw", ...), or "matplotlib" for outlines
-    note: str = ""  # why the picture is outlines; empty if it is rendered
+    note: str = ""  # why only outlines were drawn; empty if it was rendered
 
 
 def image(
     mjm: mujoco.MjModel, qpos: np.ndarray, *, camera: str = "overview", width: int = 960, height: int = 720
 ) -> Picture:
-    """Draw one state `qpos` (nq,), seen by `camera`, or by a free camera if the model has none of that name."""
+    """Draw one state `qpos` (nq,) from `camera`, or from a free camera if the model has none of that name."""
     return images(mjm, [qpos], camera=camera, width=width, height=height)[0]
 
 
 def images(
     mjm: mujoco.MjModel, qpos: list[np.ndarray], *, camera: str = "overview", width: int = 960, height: int = 720
 ) -> list[Picture]:
-    """Draw several states of one model; one child process for all of them."""
+    """Draw several states of one model, in one child process."""
     backend = find_backend()
     if backend is not None:
         pixels, why = _render_in_child(backend, mjm, qpos, camera, width, height)
@@ -94,7 +94,7 @@ def _render_in_child(
 
 
 def _child(job: str, answer: str) -> None:
-    """Body of the child process: render the states of `job` into the file `answer`."""
+    """Main function of the child process: render the states of `job` into the file `answer`."""
     with open(job, "rb") as file:
         mjm, qpos, camera, width, height = pickle.load(file)
     mjm.vis.global_.offwidth = max(width, mjm.vis.global_.offwidth)

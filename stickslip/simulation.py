@@ -1,8 +1,9 @@
 """Simulation: one model, one physics, any number of worlds; captured once, replayed on CPU and CUDA."""
 
+import contextlib
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import mujoco
@@ -10,10 +11,10 @@ import numpy as np
 import warp as wp
 from numpy.typing import ArrayLike, NDArray
 
-from stickslip import compilation, mjcf
-from stickslip.errors import BufferOverflow, DeviceError, Diverged, HealthWarning, InputError, Unsupported
+from stickslip import capacity, compilation, mjcf
+from stickslip.errors import BufferOverflow, DeviceError, Diverged, HealthWarning, InputError, Unsupported, unknown
 from stickslip.physics.base import Contacts, CountingPhysics, DifferentiablePhysics, Health, Physics, Stats
-from stickslip.physics.catalogue import DEFAULT
+from stickslip.physics.registry import DEFAULT, PHYSICS
 from stickslip.state import State, check_array
 
 
@@ -27,8 +28,10 @@ class Simulation:
         device: "cpu", "cuda:0", ...; the first CUDA device if there is one, else the CPU
         timestep: overrides the model's, s
         nconmax: contacts to allow for in each world; None: the scene's hint, or MuJoCo Warp's guess
-        njmax: constraint rows to allow for in each world; likewise
+        njmax: constraint rows to allow for in each world; None: as for nconmax
     """
+
+    __slots__ = ("__weakref__", "_graph", "_warned", "d", "device", "m", "mjm", "nworld", "physics")
 
     def __init__(
         self,
@@ -44,23 +47,38 @@ class Simulation:
         if isinstance(nworld, bool) or not isinstance(nworld, (int, np.integer)) or nworld < 1:
             raise InputError(f"nworld is {nworld!r}: it must be a whole number, at least 1")
         if physics is None:
-            physics = DEFAULT()
+            physics = PHYSICS[DEFAULT]()
         if not isinstance(physics, Physics):
             raise InputError(f"physics is {physics!r}: give an instance such as stickslip.ConeSweep()")
         self.device = resolve_device(device)
         self.mjm = mjcf.load(scene, timestep=timestep)
         self.physics: Physics[Any, Any] = physics
         self.nworld = int(nworld)
-        with wp.ScopedDevice(self.device):
+        sizes = {
+            "nconmax": _hint(self.mjm, "nconmax") if nconmax is None else nconmax,
+            "njmax": _hint(self.mjm, "njmax") if njmax is None else njmax,
+        }
+        with self._on_device():
             self.m = self.physics.put_model(self.mjm)
-            self.d = self.physics.make_data(
-                self.mjm,
+            self.d = capacity.allocate(
+                lambda nworld: physics.make_data(self.mjm, nworld, **sizes),
                 self.nworld,
-                nconmax=_hint(self.mjm, "nconmax") if nconmax is None else nconmax,
-                njmax=_hint(self.mjm, "njmax") if njmax is None else njmax,
+                self.device,
+                least=4 * (self.mjm.nq + 2 * self.mjm.nv + self.mjm.nu + 6 * self.mjm.nbody),  # what `arrays` must have
             )
         self._graph: wp.Graph | None = None
         self._warned = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not hasattr(type(self), name):  # slots and properties are attributes of the class
+            raise AttributeError(str(unknown("attribute of Simulation", name, _ASSIGNABLE)))
+        super().__setattr__(name, value)
+
+    @contextlib.contextmanager
+    def _on_device(self) -> Iterator[None]:
+        """Work on the simulation's device; Warp does not print which modules it loads there."""
+        with wp.ScopedDevice(self.device), compilation.quiet():
+            yield
 
     def _array(self, name: str) -> wp.array:
         arrays = self.physics.arrays(self.m, self.d)
@@ -122,7 +140,7 @@ class Simulation:
 
     @property
     def mocap_pos(self) -> wp.array:
-        """Positions of the bodies that are moved by hand, (nworld, nmocap, 3), on the device."""
+        """Positions of the mocap bodies, (nworld, nmocap, 3), on the device."""
         return self._array("mocap_pos")
 
     @mocap_pos.setter
@@ -131,7 +149,7 @@ class Simulation:
 
     @property
     def mocap_quat(self) -> wp.array:
-        """Their orientations, (nworld, nmocap, 4), on the device."""
+        """Orientations of the mocap bodies as quaternions, (nworld, nmocap, 4), on the device."""
         return self._array("mocap_quat")
 
     @mocap_quat.setter
@@ -141,43 +159,34 @@ class Simulation:
     @property
     def state(self) -> State:
         """A copy of the state on the host; assign one to put every world into it."""
-        self._warn_if_unwell()
+        self._warn_if_unhealthy()
         return self.physics.get_state(self.m, self.d)
 
     @state.setter
     def state(self, state: State) -> None:
         if not isinstance(state, State):
             raise InputError(f"state must be a stickslip.State, got {type(state).__name__}")
-        with wp.ScopedDevice(self.device):
+        with self._on_device():
             self.d = self.physics.set_state(self.m, self.d, state)
         self._warned = False
 
     def compile(self) -> None:
-        """Compile all kernels and capture the step, without advancing; the first time takes a minute."""
+        """Compile all kernels and capture the step, without advancing; the first time takes a minute.
+
+        State, inputs, contacts and sensors stay as they are.
+        """
         if self._graph is not None:
             return
-        if not self.physics.capturable:
-            with wp.ScopedDevice(self.device):
-                self.physics.compile(self.m, self.d)
-            return
-        with wp.ScopedDevice(self.device):
-            before = self._remember()
-            try:
-                compilation.load_kernels(lambda: self.physics.step(self.m, self.d), self.device)
+        physics = self.physics
+        with self._on_device():
+            if not physics.capturable:
+                physics.compile(self.m, self.d)
+                return
+            with compilation.unchanged({**physics.results(self.m, self.d), **physics.arrays(self.m, self.d)}):
+                compilation.load_kernels(lambda: physics.step(self.m, self.d), self.device)
                 # a first run loads what that missed: nothing can be loaded while capturing
-                self.d = self.physics.step(self.m, self.d)
-                with wp.ScopedCapture(device=self.device) as capture:
-                    self.physics.step(self.m, self.d)
-                self._graph = capture.graph
-            finally:
-                self._restore(before)
-
-    def _remember(self) -> dict[str, wp.array]:
-        return {name: wp.clone(array) for name, array in self.physics.arrays(self.m, self.d).items()}
-
-    def _restore(self, before: dict[str, wp.array]) -> None:
-        for name, array in self.physics.arrays(self.m, self.d).items():
-            wp.copy(array, before[name])
+                self.d = physics.step(self.m, self.d)
+                self._graph = compilation.capture(lambda: physics.step(self.m, self.d), self.device)
 
     def step(self, n: int = 1, *, check: bool = False) -> None:
         """Advance every world by n timesteps.
@@ -193,42 +202,52 @@ class Simulation:
         n = int(n)
         self.compile()
         with wp.ScopedDevice(self.device):
-            before = self._remember() if check else None
-            if check:
-                self.d = self.physics.forget_overflow(self.m, self.d)
-            if self._graph is None:
-                self.d = self.physics.run(self.m, self.d, n)
-            else:
-                for _ in range(n):
-                    wp.capture_launch(self._graph)
-        if before is not None:
-            health = self.health()
+            if not check:
+                self._advance(n)
+                return
+            arrays = self.physics.arrays(self.m, self.d)
+            before = {name: wp.clone(array) for name, array in arrays.items()}
+            if "overflow" in arrays:
+                arrays["overflow"].zero_()
+            self._advance(n)
+            health, arrays = self.health(), self.physics.arrays(self.m, self.d)
             if not health.ok:
-                self._restore(before)
+                for name, array in arrays.items():
+                    wp.copy(array, before[name])
                 error = BufferOverflow if health.overflow else Diverged
                 raise error("; ".join(health.messages) + f". The state is as it was before these {n} steps.")
+            if "overflow" in arrays:  # earlier steps, if they were not checked, may have overflowed
+                arrays["overflow"].assign(arrays["overflow"].numpy() | before["overflow"].numpy())
+
+    def _advance(self, n: int) -> None:
+        if self._graph is None:
+            with compilation.quiet():
+                self.d = self.physics.run(self.m, self.d, n)
+        else:
+            for _ in range(n):
+                wp.capture_launch(self._graph)
 
     def reset(self, mask: ArrayLike | None = None) -> None:
         """Bring all worlds, or those in the boolean mask (nworld,), back to the start."""
         chosen = np.ones(self.nworld, dtype=bool) if mask is None else np.asarray(mask)
-        with wp.ScopedDevice(self.device):
+        with self._on_device():
             self.d = self.physics.reset(self.m, self.d, chosen)
         self._warned = False
 
     def set_model(self, **fields: ArrayLike) -> None:
-        """Give fields of the model one value a world, (nworld, ...), or one for all.
+        """Set fields of the model, per world, (nworld, ...), or to one value for all.
 
-        `sim.set_model(geom_friction=..., body_mass=..., timestep=...)`. What MuJoCo derives from
-        them (inverse weights, subtree masses) follows. The step is captured anew.
+        `sim.set_model(geom_friction=..., body_mass=..., timestep=...)`. Fields that MuJoCo derives from them (inverse
+        weights, subtree masses) are updated. The step is captured again.
         """
-        with wp.ScopedDevice(self.device):
+        with self._on_device():
             self.m = self.physics.set_model(self.m, self.d, fields)
         self._graph = None
 
     def contacts(self) -> Contacts:
         """The contacts of the last step, with their forces; copies to the host."""
-        self._warn_if_unwell()
-        with wp.ScopedDevice(self.device):
+        self._warn_if_unhealthy()
+        with self._on_device():
             return self.physics.contacts(self.m, self.d)
 
     def contact_count(self) -> int:
@@ -237,51 +256,52 @@ class Simulation:
 
     def health(self) -> Health:
         """Overflow (and the knob to raise), worlds that are no longer finite, most contacts seen."""
-        return self.physics.health(self.m, self.d)
+        with self._on_device():
+            return self.physics.health(self.m, self.d)
 
     def stats(self) -> Stats:
-        """Steps, rejections, iterations and sizes of steps of every world, of a physics that counts them."""
+        """Steps, rejections, iterations and step sizes of every world, of a physics that counts them."""
         if not isinstance(self.physics, CountingPhysics):
-            raise Unsupported(f"{self.physics.name} counts nothing: it has no solver and no steps of its own")
+            raise Unsupported(f"{self.physics.name} has no stats: it has neither a solver nor step-size control")
         return self.physics.stats(self.m, self.d)
 
     def jacobian(self, wrt: Sequence[str] = ("state", "ctrl")) -> dict[str, NDArray[np.floating]]:
         """Derivatives of the state after a step, by name, (nworld, 2 nv + na, ...), of a physics that has them (`Scm`).
 
-        States are counted as small motions, velocities and activations; see `DifferentiablePhysics`.
+        States are in MuJoCo's tangent space: motion, velocities, activations; see `DifferentiablePhysics`.
         """
         physics = self._differentiable()
-        with wp.ScopedDevice(self.device):
+        with self._on_device():
             return physics.jacobian(self.m, self.d, wrt)
 
     def hessian(self, cost: Callable[..., Any], wrt: Sequence[str] = ("state", "ctrl")) -> NDArray[np.floating]:
         """Second derivatives of a cost of the state after a step, (nworld, n, n), of a physics that has them."""
         physics = self._differentiable()
-        with wp.ScopedDevice(self.device):
+        with self._on_device():
             return physics.hessian(self.m, self.d, cost, wrt)
 
     def rollout(self, ctrl: ArrayLike) -> State:
         """States over the controls of T steps, (nworld, T, nu), of a physics that has derivatives; does not advance."""
         physics = self._differentiable()
-        with wp.ScopedDevice(self.device):
+        with self._on_device():
             return physics.rollout(self.m, self.d, ctrl)
 
     def gradient(self, ctrl: ArrayLike, cost: Callable[..., Any]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """A cost of such a rollout, (nworld,), and its derivatives by all controls, (nworld, T, nu); does not advance.
+        """Cost of such a rollout, (nworld,), and its derivatives by all controls, (nworld, T, nu); does not advance.
 
-        `cost` is a function of the states of one world, (T + 1, ...), in the physics' own arrays; pass the same one
-        again and it is not compiled again.
+        `cost` is a function of the states of one world, (T + 1, ...), in the physics' own arrays. It is compiled once
+        for each function object.
         """
         physics = self._differentiable()
-        with wp.ScopedDevice(self.device):
+        with self._on_device():
             return physics.gradient(self.m, self.d, ctrl, cost)
 
     def _differentiable(self) -> DifferentiablePhysics[Any, Any]:
         if not isinstance(self.physics, DifferentiablePhysics):
-            raise Unsupported(f"{self.physics.name} has no derivatives; take stickslip.Scm(), which has")
+            raise Unsupported(f"{self.physics.name} has no derivatives; use stickslip.Scm()")
         return self.physics
 
-    def _warn_if_unwell(self) -> None:
+    def _warn_if_unhealthy(self) -> None:
         if not self._warned:
             messages = self.health().messages
             if messages:
@@ -289,8 +309,11 @@ class Simulation:
                 warnings.warn("; ".join(messages), HealthWarning, stacklevel=3)
 
 
+_ASSIGNABLE = tuple(name for name, value in vars(Simulation).items() if getattr(value, "fset", None)) + ("d", "m")
+
+
 def _is_regular(value: ArrayLike) -> bool:
-    """Whether NumPy can tell the shape of a value; it cannot for lists of different lengths."""
+    """Whether a value has a shape; lists of different lengths have none."""
     try:
         np.shape(value)
     except (TypeError, ValueError):
@@ -300,19 +323,18 @@ def _is_regular(value: ArrayLike) -> bool:
 
 def resolve_device(name: str | None) -> wp.Device:
     """The device of that name, or the first GPU if there is one, else the CPU."""
-    if wp.config.log_level == wp.LOG_INFO:  # Warp's default prints a line for every module that loads
-        wp.config.log_level = wp.LOG_WARNING
-    wp.init()
+    with compilation.quiet():
+        wp.init()
     if name is None:
         return wp.get_device("cuda:0" if wp.is_cuda_available() else "cpu")
     try:
         return wp.get_device(name)
     except (ValueError, RuntimeError):
-        there = ", ".join(d.alias for d in wp.get_devices())
-        raise DeviceError(f"no device {name!r} on this machine; there is: {there}") from None
+        devices = ", ".join(d.alias for d in wp.get_devices())
+        raise DeviceError(f"no device {name!r} on this machine; there are: {devices}") from None
 
 
 def _hint(mjm: mujoco.MjModel, name: str) -> int | None:
-    """A size that the scene carries as <custom><numeric name=.../>, if it does."""
+    """A size that the scene gives as <custom><numeric name=.../>, or None."""
     index = mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_NUMERIC, name)
     return None if index < 0 else int(mjm.numeric_data[mjm.numeric_adr[index]])

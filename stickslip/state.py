@@ -1,4 +1,4 @@
-"""State: what a physics must remember of every world, on the host, in MuJoCo's layout."""
+"""State: positions, velocities and activations of every world, on the host, in MuJoCo's layout."""
 
 import dataclasses
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from stickslip.errors import InputError
 
 MIN_TIMESTEP = 1e-9
-"""Shortest timestep, s: single precision cannot tell times apart much below it."""
+"""Shortest timestep, s: in single precision, time does not advance by much less."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,14 +36,22 @@ class State:
 
 def check_array(name: str, value: object, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Return `value` as a finite float array of exactly `shape`, or raise InputError."""
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numbers of shape {shape}, got {type(value).__name__}: {error}") from None
+    array = as_numbers(name, value, shape)
     if array.shape != shape:
         raise InputError(f"{name} has shape {array.shape}, expected {shape}")
     check_finite(name, array)
     return array
+
+
+def as_numbers(name: str, value: object, shape: tuple[int, ...], kind: type = float) -> NDArray[Any]:
+    """Return `value` as an array of real numbers, of any shape; raise InputError naming the expected one."""
+    try:
+        array = np.asarray(value)
+        if np.iscomplexobj(array):
+            raise TypeError("it is complex; give real numbers, such as value.real")
+        return array.astype(kind)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers of shape {shape}, got {type(value).__name__}: {error}") from None
 
 
 def check_finite(name: str, array: NDArray[Any]) -> None:

@@ -11,6 +11,13 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 wp.config.log_level = wp.LOG_WARNING  # not a line for every module that loads
 wp.init()
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--physics", metavar="NAMES", help="physics of tests/conformance, with commas: registered names or module:Class"
+    )
+
+
 DEVICES = ["cpu", "cuda:0"] if wp.is_cuda_available() else ["cpu"]
 
 

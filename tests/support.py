@@ -13,8 +13,11 @@ import stickslip as ss
 
 FIELDS = ("time", "qpos", "qvel", "act")
 """The fields of a State."""
-EVERY = sorted({*ss.PHYSICS} - {"scm"})
-"""Every physics, but for the one that JAX compiles anew for each model, in half a minute: it has tests of its own."""
+COMPILED_BY_WARP = sorted({*ss.PHYSICS} - {"scm"})
+"""Every physics but scm, which has tests of its own: JAX compiles it for each model, in half a minute."""
+SCENES = ["scaling", "humanoid", "hand"]
+"""Free bodies, a walker and a hand: the scenes of the conformance suite."""
+STEPS = 60  # the bodies of "scaling" land after 30
 
 
 def perturbed(mjm: mujoco.MjModel, nworld: int, *, scale: float = 0.05, seed: int = 0) -> ss.State:
@@ -38,18 +41,25 @@ def perturbed(mjm: mujoco.MjModel, nworld: int, *, scale: float = 0.05, seed: in
     )
 
 
-FREE_BODIES_ONLY = ("pbd", "pbd-r")
-"""Physics that know no joints but free ones, and nothing that acts on joints."""
+FREE_BODIES_ONLY = tuple(name for name in ss.PHYSICS if ss.PHYSICS[name].promises.free_bodies_only)
+"""Physics without joints other than free ones."""
 
 
 def simulate(scene: Any, physics: ss.Physics, **options: Any) -> ss.Simulation:
-    """A simulation; the test is skipped, with the reason, where it has to do with joints and the physics has none."""
+    """A simulation; skips the test, with the reason, if the physics takes free bodies only and the model has more."""
     try:
         return ss.Simulation(scene, physics, **options)
     except ss.Unsupported as error:
-        if physics.name not in FREE_BODIES_ONLY:
+        if not physics.promises.free_bodies_only:
             raise
         pytest.skip(str(error))
+
+
+def perturbed_simulation(scene: str, physics: ss.Physics, device: str, nworld: int, **options: object) -> ss.Simulation:
+    """A simulation whose worlds start with different velocities."""
+    sim = simulate(scene, physics, nworld=nworld, device=device, **options)
+    sim.state = perturbed(sim.mjm, nworld)
+    return sim
 
 
 def world(state: ss.State, w: int) -> ss.State:
@@ -57,8 +67,15 @@ def world(state: ss.State, w: int) -> ss.State:
     return ss.State(*(getattr(state, name)[w : w + 1] for name in FIELDS))
 
 
+def arrays_of(sim: ss.Simulation) -> dict[str, NDArray]:
+    """Host copies of every array that a step reads or leaves to be read, by name."""
+    physics = sim.physics
+    arrays = {**physics.results(sim.m, sim.d), **physics.arrays(sim.m, sim.d)}
+    return {name: array.numpy().copy() for name, array in arrays.items() if array.size}
+
+
 def device_arrays(d: Any) -> dict[str, NDArray]:
-    """Host copies of every array of a MuJoCo Warp Data, those of its parts `efc` and `contact` too, by name."""
+    """Host copies of every array of a MuJoCo Warp Data, including those of `efc` and `contact`, by name."""
     out: dict[str, NDArray] = {}
     for owner, prefix in ((d, ""), (d.efc, "efc."), (d.contact, "contact.")):
         for field in dataclasses.fields(owner):

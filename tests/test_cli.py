@@ -1,6 +1,7 @@
 """The command line: what it prints, what it writes, and how it ends."""
 
 import dataclasses
+import errno
 import json
 import os
 import signal
@@ -12,14 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stickslip import cli, files
-from stickslip.physics.catalogue import DEFAULT
+from stickslip import files, parameters, spec
+from stickslip.cli import main as cli
+from stickslip.physics import registry
+from stickslip.physics.registry import DEFAULT
 
 ROOT = Path(__file__).parents[1]
 PILE = "scaling"  # the smallest scene with several contacts
 
 
-def _heed_ctrl_c():
+def _accept_ctrl_c():
     """A shell starts what it puts in the background with SIGINT ignored, and children inherit that."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -27,22 +30,22 @@ def _heed_ctrl_c():
 def _start(*args):
     command = [sys.executable, "-m", "stickslip", *args]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, cwd=ROOT, preexec_fn=_heed_ctrl_c, **pipes)
+    return subprocess.Popen(command, cwd=ROOT, preexec_fn=_accept_ctrl_c, **pipes)
 
 
 def test_help_is_quick_and_names_every_command():
-    heavy = "import sys, stickslip.cli; print([m for m in ('warp', 'mujoco', 'matplotlib') if m in sys.modules])"
+    heavy = "import sys, stickslip.cli.main; print([m for m in ('warp', 'mujoco', 'matplotlib') if m in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", heavy], cwd=ROOT, capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
     process = _start("--help")
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    for command in ("run", "scenes", "points", "bench", "demo"):
+    for command in ("run", "scenes", "physics", "points", "plan", "tasks", "bench", "demo"):
         assert command in out
 
 
 def test_importing_the_cli_imports_nothing_heavy():
-    code = "import sys, stickslip.cli; print({'mujoco', 'warp', 'matplotlib', 'numpy'} & set(sys.modules))"
+    code = "import sys, stickslip.cli.main; print({'mujoco', 'warp', 'matplotlib', 'numpy'} & set(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert out.strip() == "set()"
 
@@ -99,11 +102,19 @@ def test_bench_list_names(capsys):
     [
         (["run", "drop-tset"], ["drop-tset", "drop-test"]),
         (["run", PILE, "--physics", "comfee"], ["comfee", "'comfree'", "mujoco"]),
-        (["run", PILE, "--physics", "mujoco", "--stiffness", "0.1"], ["mujoco", "stiffness"]),
-        (["run", PILE, "--physics", "cone-sweep", "--stiffness", "0.1"], ["cone-sweep", "stiffness", "substeps"]),
-        (["run", PILE, "--physics", "comfree", "--stiffness", "-1"], ["stiffness", "-1"]),
-        (["run", PILE, "--physics", "cone-sweep", "--sweeps", "0"], ["sweeps", "0", "1 to 1000"]),
-        (["run", PILE, "--physics", "cone-sweep", "--restitution", "1.5"], ["restitution", "1.5", "0 to 1"]),
+        (["run", PILE, "--physics", "mujoco:stiffness=0.1"], ["mujoco", "stiffness"]),
+        (["run", PILE, "--physics", "cone-sweep:stiffness=0.1"], ["cone-sweep", "stiffness", "substeps"]),
+        (["run", PILE, "--physics", "cone-sweep:carry=true"], ["cone-sweep", "'carry'", "'warm_start'"]),
+        (["run", PILE, "--physics", "comfree:stiffness=-1"], ["stiffness", "-1"]),
+        (["run", PILE, "--physics", "cone-sweep:sweeps=0"], ["sweeps", "0", "1 to 1000"]),
+        (["run", PILE, "--physics", "cone-sweep:restitution=1.5"], ["restitution", "1.5", "0 to 1"]),
+        (["run", PILE, "--physics", "cone-sweep:restitution"], ["restitution", "key=value"]),
+        (["run", PILE, "--substeps", "10"], ["--substeps", "--physics cone-sweep:substeps=10"]),
+        (["run", PILE, "--physics", "cenic", "--accuracy=1e-4"], ["--physics cenic:accuracy=1e-4"]),
+        (["run", PILE, "--physics", "comfree:damping=0", "--stiffness", "1"], ["comfree:damping=0,stiffness=1"]),
+        (["run", PILE, "--nconmax", "0"], ["nconmax", "0", "at least 1"]),
+        (["run", PILE, "--nworld", "1000000000", "--device", "cpu"], ["nworld is 1000000000", "worlds"]),
+        (["physics", "comfee"], ["comfee", "'comfree'"]),
         (["run", PILE, "--steps", "0"], ["steps", "0"]),
         (["run", PILE, "--nworld", "0"], ["nworld", "0"]),
         (["run", PILE, "--device", "cuda:99"], ["cuda:99"]),
@@ -114,8 +125,8 @@ def test_bench_list_names(capsys):
         (["bench", "run", "stick", "--physics", "mujoco", "--physics", "comfree"], ["--physics", "2 times"]),
         (["bench", "run", "stick", "--set", "mu=-1", "--set", "mass=3"], ["mu", "-1"]),
         (["bench", "run", "stick", "--set", "mu"], ["mu", "name=value"]),
-        (["bench", "run", "stick", "--set", "mew=1"], ["mew", "mu=0.4"]),
-        (["bench", "run", "stick", "--set", "mu=-1"], ["mu", "-1", "between 0 and 5"]),
+        (["bench", "run", "stick", "--set", "mew=1"], ["mew", "mu"]),
+        (["bench", "run", "stick", "--set", "mu=-1"], ["mu", "-1", "from 0 to 5"]),
         (["bench", "run", "stick", "--device", "cuda:99"], ["cuda:99"]),
         (["bench", "run", "stick", "--out", "{file}"], ["{file}"]),
         (["bench", "report", "{folder}"], ["{folder}", "bench run"]),
@@ -140,9 +151,9 @@ def test_run_writes_trajectory_picture_and_summary(tmp_path, capsys):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["final.png", "summary.json", "trajectory.npz"]
     summary = json.loads((tmp_path / "summary.json").read_text())
     dt = summary["settings"]["timestep_s"]
-    assert summary["settings"]["physics"] == DEFAULT.name
+    assert summary["settings"]["physics"] == DEFAULT
     assert summary["health"]["ok"]
-    assert summary["figures"]["simulated_s"] == pytest.approx(30 * dt, rel=1e-4)
+    assert summary["metrics"]["simulated_s"] == pytest.approx(30 * dt, rel=1e-4)
     with np.load(tmp_path / "trajectory.npz") as trajectory:
         np.testing.assert_allclose(trajectory["time"][:, 0], np.arange(31) * dt, atol=1e-5)
         assert trajectory["qpos"].shape[:2] == (31, 2)
@@ -153,10 +164,10 @@ def test_run_writes_trajectory_picture_and_summary(tmp_path, capsys):
 
 
 def test_a_long_run_records_a_bounded_number_of_frames(tmp_path, monkeypatch):
-    from stickslip import run
+    from stickslip.cli import recording
 
-    monkeypatch.setattr(run, "MAX_FRAMES", 4)
-    monkeypatch.setattr(run, "MAX_WORLDS", 1)
+    monkeypatch.setattr(recording, "MAX_FRAMES", 4)
+    monkeypatch.setattr(recording, "MAX_WORLDS", 1)
     monkeypatch.setenv("MUJOCO_GL", "off")
     assert cli.main(["run", PILE, "--steps", "10", "--nworld", "2", "--device", "cpu", "--out", str(tmp_path)]) == 0
     with np.load(tmp_path / "trajectory.npz") as trajectory:
@@ -164,23 +175,90 @@ def test_a_long_run_records_a_bounded_number_of_frames(tmp_path, monkeypatch):
         np.testing.assert_allclose(trajectory["time"][:, 0] / 0.002, [0, 3, 6, 9, 10], rtol=1e-4)
 
 
-def test_ctrl_c_leaves_the_files_of_the_run_before(tmp_path):
-    for name in ("trajectory.npz", "final.png", "summary.json"):
-        (tmp_path / name).write_text(f"old {name}")
+def test_ctrl_c_while_stepping_keeps_what_was_computed(tmp_path):
     process = _start("run", PILE, "--steps", "1000000000", "--device", "cpu", "--out", str(tmp_path))
     assert process.stdout is not None
     assert "Compiling" in process.stdout.readline()
+    assert "Ctrl-C ends the run early" in process.stdout.readline()
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
     try:
-        _, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=120)
     finally:
-        process.kill()  # where it did not heed the signal, it would run on for days
+        process.kill()  # if it ignored the signal, it would run for days
     assert process.returncode == 130
-    assert err.splitlines()[-1] == "interrupted; every file written so far is whole"
     assert "Traceback" not in err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["final.png", "summary.json", "trajectory.npz"]
-    assert (tmp_path / "summary.json").read_text() == "old summary.json"
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    done, dt = summary["steps"], summary["settings"]["timestep_s"]
+    assert summary["interrupted"] and 0 < done < summary["settings"]["steps"] == 1000000000
+    assert f"interrupted after {done} of 1000000000 steps" in out
+    assert "steps/s" in out
+    with np.load(tmp_path / "trajectory.npz") as trajectory:  # the start, and where it was stopped
+        np.testing.assert_allclose(trajectory["time"][:, 0], [0.0, done * dt], rtol=1e-3)
+
+
+def test_ctrl_c_before_stepping_leaves_the_files_of_the_run_before(tmp_path, monkeypatch, capsys):
+    import stickslip as ss
+
+    names = ("trajectory.npz", "final.png", "summary.json")
+    for name in names:
+        (tmp_path / name).write_text(f"old {name}")
+
+    def interrupt(_sim):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ss.Simulation, "compile", interrupt)
+    assert cli.main(["run", PILE, "--device", "cpu", "--out", str(tmp_path)]) == 130
+    assert capsys.readouterr().err == "interrupted; every file written so far is whole\n"
+    assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {name: f"old {name}" for name in names}
+
+
+def test_a_full_disk_names_the_file_after_the_results_are_printed(tmp_path, monkeypatch, capsys):
+    def fsync(_):
+        if any(p.name.startswith(".trajectory") for p in tmp_path.iterdir()):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as write() raises it: without a name
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert cli.main(["run", PILE, "--steps", "3", "--device", "cpu", "--out", str(tmp_path)]) == 1
+    printed = capsys.readouterr()
+    assert "steps/s" in printed.out
+    assert printed.err == f"error: {tmp_path / 'trajectory.npz'}: No space left on device\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_diverged_run_says_so_first(tmp_path, capsys):
+    text = (
+        '<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 1"><freejoint/>'
+        '<geom type="sphere" size="0.1" mass="1"/></body></worldbody>'
+        '<keyframe><key qvel="0 0 -1e30 0 0 0"/></keyframe></mujoco>'
+    )
+    scene = tmp_path / "fast.xml"
+    scene.write_text(text)
+    assert cli.main(["run", str(scene), "--steps", "20", "--physics", "mujoco", "--device", "cpu"]) == 1
+    out = capsys.readouterr().out
+    assert out.split("warning: ")[1].startswith("1 world(s) are no longer finite")
+    assert "no world is finite" in out
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_physics_lists_every_parameter_of_every_physics(name, capsys):
+    assert cli.main(["physics"]) == 0
+    assert name in capsys.readouterr().out
+    assert cli.main(["physics", name]) == 0
+    out = capsys.readouterr().out
+    for field in dataclasses.fields(registry.PHYSICS[name]):
+        assert field.name in out
+        assert parameters.declaration(field).meaning  # declared, not a bare field
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_every_parameter_of_every_physics_can_be_given_as_text(name):
+    kind = registry.PHYSICS[name]
+    for field in dataclasses.fields(kind):
+        if parameters.declaration(field).kind is not object:
+            text = f"{name}:{field.name}={parameters.text(field.default)}"
+            assert spec.resolve(text, registry.PHYSICS, "physics") == kind()
 
 
 def test_demo_writes_picture_and_figures(tmp_path, capsys):

@@ -1,6 +1,8 @@
-"""The examples of `Scm`, in a small form: what they claim about gradients and parameters."""
+"""The examples: those of `Scm` in a small form, with their claims about gradients and parameters."""
 
 import importlib.util
+import os
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -74,3 +76,20 @@ def test_without_jax_an_example_says_what_to_install(make, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(MissingExtra, match=r"pip install 'stickslip\[jax\]'"):
         make()
+
+
+@pytest.mark.parametrize("name", ["push_t_gradient", "identify"])
+def test_without_jax_an_example_ends_with_one_line(name: str, tmp_path: Path) -> None:
+    """No traceback, and no empty folder."""
+    blocked = "import runpy, sys; sys.modules['jax'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-c", blocked, str(EXAMPLES / f"{name}.py")],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
+        capture_output=True,
+        text=True,
+    )
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("Warp ")]  # of a machine without a GPU
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert len(lines) == 1 and "pip install 'stickslip[jax]'" in lines[0]
+    assert not list(tmp_path.iterdir())

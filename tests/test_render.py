@@ -1,4 +1,4 @@
-"""Pictures: something is drawn, with OpenGL or without, and the caller's environment stays as it was."""
+"""Pictures: something is drawn, with or without OpenGL, and the caller's environment does not change."""
 
 import os
 
@@ -6,7 +6,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from stickslip import outline, render, run
+from stickslip import outline, render
+from stickslip.cli import recording
 
 XML = """
 <mujoco>
@@ -79,5 +80,5 @@ def test_png_round_trip():
     from matplotlib import image
 
     pixels = np.random.default_rng(0).integers(0, 256, (7, 5, 3), dtype=np.uint8)
-    read = image.imread(BytesIO(run.png(pixels)))
+    read = image.imread(BytesIO(recording.png(pixels)))
     np.testing.assert_array_equal((read[..., :3] * 255).round().astype(np.uint8), pixels)

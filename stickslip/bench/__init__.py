@@ -1,38 +1,38 @@
-"""Benchmarks: one file an experiment, the physics an argument; every figure we print comes from here."""
+"""Benchmarks: one file an experiment, the physics an argument; every metric we print comes from here."""
 
 from typing import Any
 
-from stickslip.bench.ablation import Ablation
-from stickslip.bench.bullet import Bullet
-from stickslip.bench.energy import Energy
 from stickslip.bench.experiment import Experiment
-from stickslip.bench.force_profile import ForceProfile
-from stickslip.bench.grasp_creep import GraspCreep
-from stickslip.bench.hold import Hold
-from stickslip.bench.particles import Particles
-from stickslip.bench.penetration import Penetration
-from stickslip.bench.pile import Pile
-from stickslip.bench.plan_gradient import PlanGradient
-from stickslip.bench.plan_mppi import PlanMppi
-from stickslip.bench.planar_pushing import PlanarPushing
-from stickslip.bench.push_cubes import PushCubes
-from stickslip.bench.resolution import Resolution
-from stickslip.bench.robust import Robust
-from stickslip.bench.rolling import Rolling
-from stickslip.bench.scaling import Scaling
-from stickslip.bench.seven_tests import SevenTests
-from stickslip.bench.sheath import Sheath
-from stickslip.bench.slide import Slide
-from stickslip.bench.smooth import Smooth
-from stickslip.bench.soft_distance import SoftDistance
-from stickslip.bench.speed import Speed
-from stickslip.bench.stability import Stability
-from stickslip.bench.stack import Stack
-from stickslip.bench.stick import Stick
-from stickslip.bench.throughput import Throughput
-from stickslip.bench.torsion import Torsion
-from stickslip.bench.tumble import Tumble
-from stickslip.bench.work_precision import WorkPrecision
+from stickslip.bench.experiments.accuracy.energy import Energy
+from stickslip.bench.experiments.accuracy.robust import Robust
+from stickslip.bench.experiments.accuracy.work_precision import WorkPrecision
+from stickslip.bench.experiments.depth.bullet import Bullet
+from stickslip.bench.experiments.depth.penetration import Penetration
+from stickslip.bench.experiments.depth.pile import Pile
+from stickslip.bench.experiments.depth.stack import Stack
+from stickslip.bench.experiments.free_bodies.ablation import Ablation
+from stickslip.bench.experiments.free_bodies.resolution import Resolution
+from stickslip.bench.experiments.free_bodies.seven_tests import SevenTests
+from stickslip.bench.experiments.free_bodies.stability import Stability
+from stickslip.bench.experiments.free_bodies.tumble import Tumble
+from stickslip.bench.experiments.friction.grasp_creep import GraspCreep
+from stickslip.bench.experiments.friction.hold import Hold
+from stickslip.bench.experiments.friction.rolling import Rolling
+from stickslip.bench.experiments.friction.sheath import Sheath
+from stickslip.bench.experiments.friction.slide import Slide
+from stickslip.bench.experiments.friction.stick import Stick
+from stickslip.bench.experiments.friction.torsion import Torsion
+from stickslip.bench.experiments.planning.plan_gradient import PlanGradient
+from stickslip.bench.experiments.planning.plan_mppi import PlanMppi
+from stickslip.bench.experiments.smoothness.force_profile import ForceProfile
+from stickslip.bench.experiments.smoothness.planar_pushing import PlanarPushing
+from stickslip.bench.experiments.smoothness.smooth import Smooth
+from stickslip.bench.experiments.smoothness.soft_distance import SoftDistance
+from stickslip.bench.experiments.speed.particles import Particles
+from stickslip.bench.experiments.speed.push_cubes import PushCubes
+from stickslip.bench.experiments.speed.scaling import Scaling
+from stickslip.bench.experiments.speed.speed import Speed
+from stickslip.bench.experiments.speed.throughput import Throughput
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {
     experiment.name: experiment

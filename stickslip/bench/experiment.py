@@ -14,6 +14,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from stickslip import parameters
 from stickslip.errors import InputError
 from stickslip.physics.base import Physics
 from stickslip.simulation import Simulation
@@ -33,25 +34,17 @@ SAMPLES = 200
 """Samples a stored series has, about; more is not seen in a picture."""
 
 
-def setting(default: Any, meaning: str, *, low: float = -math.inf, high: float = math.inf) -> Any:
-    """A field of an experiment's settings: its default, what it means (with unit) and the values it may take.
-
-    A tuple has at least one entry, and the limits hold for each of them.
-    """
-    return dataclasses.field(default=default, metadata={"meaning": meaning, "low": low, "high": high})
-
-
 @dataclasses.dataclass(frozen=True)
 class Outcome:
     """What one physics gave in one case.
 
     Attributes:
-        figures: the numbers that count; NaN where there is none (it becomes null in JSON)
+        metrics: the numbers that count; NaN where there is none (it becomes null in JSON)
         series: raw numbers to draw, each a list
-        problems: what makes the figures doubtful, in sentences: overflow, a state that is no longer finite
+        problems: what makes the metrics doubtful, in sentences: overflow, a state that is no longer finite
     """
 
-    figures: Mapping[str, float]
+    metrics: Mapping[str, float]
     series: Mapping[str, Sequence[float] | NDArray[Any]] = dataclasses.field(default_factory=dict)
     problems: Sequence[str] = ()
 
@@ -63,15 +56,15 @@ class Score:
     Attributes:
         title: what it measures, for a reader who has not seen the experiment
         case: the case it comes from
-        figure: its name among the figures
+        metric: its name among the metrics
         unit: "" if it has none
         best: whether the smallest magnitude or the largest value wins
-        absent: what to print of a run that has no such figure although it stayed finite, such as "dropped"
+        absent: what to print of a run that has no such metric although it stayed finite, such as "dropped"
     """
 
     title: str
     case: str
-    figure: str
+    metric: str
     unit: str
     best: Literal["low", "high"] = "low"
     absent: str = "no value"
@@ -79,7 +72,7 @@ class Score:
 
 @dataclasses.dataclass(frozen=True)
 class Reported:
-    """A figure of a paper, beside ours; both ready to print."""
+    """A metric of a paper, beside ours; both ready to print."""
 
     quantity: str
     paper: str
@@ -171,14 +164,14 @@ def _copied(sample: Mapping[str, Any], time: float) -> dict[str, NDArray[np.floa
     return {name: np.array(value, dtype=float) for name, value in {**sample, "time": time}.items()}
 
 
-def unless_lost(figures: Mapping[str, float], *arrays: NDArray[Any]) -> dict[str, float]:
-    """The figures, or NaN for each of them if anything in the arrays is not finite: what is lost has no value."""
+def unless_lost(metrics: Mapping[str, float], *arrays: NDArray[Any]) -> dict[str, float]:
+    """The metrics, or NaN for each of them if anything in the arrays is not finite: what is lost has no value."""
     lost = not all(np.isfinite(array).all() for array in arrays)
-    return dict.fromkeys(figures, math.nan) if lost else dict(figures)
+    return dict.fromkeys(metrics, math.nan) if lost else dict(metrics)
 
 
 def problems(sim: Simulation) -> list[str]:
-    """What makes the figures of a simulation doubtful."""
+    """What makes the metrics of a simulation doubtful."""
     return sim.health().messages
 
 
@@ -188,7 +181,7 @@ def state_of(sim: Simulation) -> dict[str, NDArray[np.float64]]:
 
 
 class Experiment(abc.ABC, Generic[S]):
-    """One experiment. `S` is its settings, a frozen dataclass whose fields are made by `setting`."""
+    """One experiment. `S` is its settings, a frozen dataclass whose fields are made by `parameter`."""
 
     name: ClassVar[str]
     """On the command line and of its files."""
@@ -203,34 +196,39 @@ class Experiment(abc.ABC, Generic[S]):
     cpu: ClassVar[Mapping[str, Any]] = {}
     """Settings that differ on a CPU, where thousands of worlds take too long."""
     extra: ClassVar[tuple[str, ...]] = ()
-    """Further contenders beside every physics, such as `comfree:stiffness=0.1`, run by default."""
+    """Further methods beside every physics, such as `comfree:stiffness=0.1`, run by default."""
     only: ClassVar[tuple[str, ...]] = ()
     """Who runs by default instead of every physics, in an experiment on what few methods have, such as spheres."""
+    kind: ClassVar[Literal["physics", "planner"]] = "physics"
+    """What it compares; `measure` is given one of them."""
     timing: ClassVar[bool] = False
-    """Whether wall time is among the figures: then all contenders are measured in one run or not at all."""
+    """Whether wall time is among the metrics: then all methods are measured in one run or not at all."""
 
     @abc.abstractmethod
     def cases(self, settings: S) -> Mapping[str, Any]:
-        """Every case by its label, the labels as they are printed; the value is what `measure` is told."""
+        """Every case by its label, the labels as they are printed; the value is what `measure` gets."""
 
     @abc.abstractmethod
-    def measure(self, case: Any, physics: Physics[Any, Any], settings: S, trial: Trial) -> Outcome:
-        """Run one case with one physics; raises Unsupported if the physics cannot run it, MissingExtra likewise."""
+    def measure(self, case: Any, physics: Any, settings: S, trial: Trial) -> Outcome:
+        """Run one case with one physics, or planner; see `kind`.
+
+        Raises Unsupported if it cannot run the case, MissingExtra if a package is missing.
+        """
 
     @abc.abstractmethod
     def scores(self, settings: S) -> Sequence[Score]:
         """The rows for the summary table, the most telling first."""
 
     def relate(self, result: "Result") -> None:
-        """Add figures that need several contenders, such as ratios, to what was measured; called after each run."""
+        """Add metrics that need several methods, such as ratios, to what was measured; called after each run."""
 
     def reported(self, result: "Result") -> Sequence[Reported]:
-        """What the paper reports beside what was measured; nothing if it reports no figure."""
+        """What the paper reports beside what was measured; nothing if it reports no metric."""
         return ()
 
     @abc.abstractmethod
     def draw(self, result: "Result") -> "matplotlib.figure.Figure":
-        """The picture, made with `stickslip.bench.style`."""
+        """The picture, made with `stickslip.bench.report.style`."""
 
     def make_settings(
         self, given: Mapping[str, Any] | None = None, *, quick: bool = False, device: str | None = None
@@ -239,56 +237,5 @@ class Experiment(abc.ABC, Generic[S]):
 
         A given value may be text, as it comes from a command line: "0.5", "1,2,5", "true".
         """
-        fields = {field.name: field for field in dataclasses.fields(self.settings)}
-        values: dict[str, Any] = {**(self.cpu if device == "cpu" else {}), **(self.quick if quick else {})}
-        for name, value in (given or {}).items():
-            if name not in fields:
-                listed = "; ".join(describe_setting(field) for field in fields.values())
-                raise InputError(f"{self.name} has no setting {name!r}; it has: {listed or 'none'}")
-            values[name] = _checked(fields[name], value)
-        return self.settings(**values)
-
-
-def describe_setting(field: dataclasses.Field) -> str:
-    """One line about a setting: `timesteps=0.001,0.002: length of a step [s]`."""
-    return f"{field.name}={_as_text(field.default)}: {field.metadata['meaning']}"
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ",".join(map(_as_text, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _checked(field: dataclasses.Field, value: Any) -> Any:
-    """`value`, or the text of it, as what the setting's default is; raises InputError naming value, limit and fix."""
-    if isinstance(field.default, tuple):
-        parts = value.split(",") if isinstance(value, str) else value
-        if not isinstance(parts, Sequence) or not parts:
-            raise InputError(f"{field.name} is {value!r}: give one value or more, separated by commas")
-        return tuple(_checked_entry(field, part, field.default[0]) for part in parts)
-    return _checked_entry(field, value, field.default)
-
-
-def _checked_entry(field: dataclasses.Field, value: Any, like: Any) -> Any:
-    wrong = InputError(f"{field.name} is {value!r}; use {describe_setting(field)}")
-    if isinstance(like, bool):
-        named = {"true": True, "false": False}
-        known = value if isinstance(value, bool) else named.get(str(value).strip().lower())
-        if known is None:
-            raise wrong
-        return known
-    if isinstance(like, str):
-        if not isinstance(value, str):
-            raise wrong
-        return value.strip()
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise wrong from None
-    low, high = field.metadata["low"], field.metadata["high"]
-    if not math.isfinite(number) or isinstance(value, bool) or (isinstance(like, int) and number != int(number)):
-        raise wrong
-    if not low <= number <= high:
-        raise InputError(f"{field.name} is {value}: it must be between {low:g} and {high:g}; {describe_setting(field)}")
-    return int(number) if isinstance(like, int) else number
+        chosen: dict[str, Any] = {**(self.cpu if device == "cpu" else {}), **(self.quick if quick else {})}
+        return self.settings(**chosen | parameters.values(self.settings, given or {}, self.name))

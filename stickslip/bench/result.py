@@ -1,31 +1,52 @@
-"""What is stored of an experiment: settings, machine, versions, and every figure and series."""
+"""What is stored of an experiment: settings, machine, versions, and the metrics and series of every method."""
 
+import contextlib
 import dataclasses
-import hashlib
-import importlib.metadata
-import inspect
+import fcntl
 import json
 import os
 import pathlib
-import platform
-import subprocess
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import warp as wp
 from numpy.typing import NDArray
 
-import stickslip
 from stickslip import files
 from stickslip.errors import InputError
 
-SHARED = (
-    "experiment", "host", "qp", "drake", "drake_plant", "motion", "pushing", "decay", "series", "timing", "penetration",
-    "throughput", "spheres", "seven_tests", "mjx",
-)  # fmt: skip
-"""Modules that several experiments measure with."""
-FORMAT = 2
+FORMAT = 3
 """Of the JSON files; raised when their meaning changes."""
+CONDITIONS = ("quick", "seed", "device", "settings", "cases", "machine", "versions")
+"""What the measurements in one file have in common."""
+
+
+@dataclasses.dataclass
+class Record:
+    """A method as it was measured.
+
+    Attributes:
+        name: of the method without parameters
+        parameters: every parameter by its name
+        packages: versions of the packages it uses beside those of every method
+        modules: where its code begins, for the digest
+        source: digest of the code of method and experiment; "" if it is not known
+        time: when its measurement began, UTC; "" if it is not known
+        seconds: wall time of its measurements; None if it is not known
+    """
+
+    name: str
+    parameters: dict[str, Any] = dataclasses.field(default_factory=dict)
+    packages: dict[str, str] = dataclasses.field(default_factory=dict)
+    modules: list[str] = dataclasses.field(default_factory=list)
+    source: str = ""
+    time: str = ""
+    seconds: float | None = None
+
+    def same(self, other: "Record") -> bool:
+        """Whether both were measured with the same parameters, packages and code."""
+        names = ("name", "parameters", "packages", "source")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
 
 @dataclasses.dataclass
@@ -34,19 +55,15 @@ class Result:
 
     Attributes:
         experiment: its name
-        quick: whether it was the small form, whose figures mean nothing
+        quick: whether it was a smoke test, whose metrics mean nothing
         seed: of every random number
         device: "cpu", "cuda:0", ...
         settings: every setting, by name
-        contenders: physics and parameters of each label
+        methods: what is known of each method, by its label
         cases: labels of the cases, in order
-        outcomes: label of the contender -> label of the case -> figures, series and problems, or why it cannot run
+        outcomes: label of the method -> label of the case -> metrics, series and problems, or why it cannot run
         machine: where it was measured
-        versions: of everything that matters to a figure
-        source: digest of the code of all physics, scenes and the experiment, but for contenders in `added`
-        time: when it was begun, UTC
-        seconds: wall time of all measurements
-        added: label of a contender that was added later -> source, time and seconds of its own
+        versions: of everything that matters to a metric
     """
 
     experiment: str
@@ -54,52 +71,73 @@ class Result:
     seed: int
     device: str
     settings: dict[str, Any]
-    contenders: dict[str, dict[str, Any]]
+    methods: dict[str, Record]
     cases: list[str]
     machine: dict[str, Any]
     versions: dict[str, str]
-    time: str
-    source: str = ""
-    seconds: float = 0.0
     outcomes: dict[str, dict[str, dict[str, Any]]] = dataclasses.field(default_factory=dict)
-    added: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     format: int = FORMAT
 
     @property
     def complete(self) -> bool:
-        """Whether every contender has an outcome in every case."""
-        return all(case in self.outcomes.get(label, {}) for label in self.contenders for case in self.cases)
+        """Whether every method has an outcome in every case."""
+        return all(case in self.outcomes.get(label, {}) for label in self.methods for case in self.cases)
 
-    def source_of(self, label: str) -> str:
-        """Digest of the code that a contender was measured with."""
-        return str(self.added.get(label, {}).get("source", self.source))
+    @property
+    def seconds(self) -> float:
+        """Wall time of all measurements for which it is known."""
+        return sum(record.seconds or 0.0 for record in self.methods.values())
+
+    @property
+    def time(self) -> str:
+        """When the last method was begun, UTC; "" if it is not known."""
+        return max((record.time for record in self.methods.values()), default="")
 
     def has(self, label: str, case: str) -> bool:
-        """Whether the contender ran that case."""
-        return "figures" in self.outcomes.get(label, {}).get(case, {})
+        """Whether the method ran that case."""
+        return "metrics" in self.outcomes.get(label, {}).get(case, {})
 
     def ran(self, case: str) -> list[str]:
-        """The contenders that ran a case, in order."""
-        return [label for label in self.contenders if self.has(label, case)]
+        """The methods that ran a case, in order."""
+        return [label for label in self.methods if self.has(label, case)]
 
-    def figure(self, label: str, case: str, name: str) -> float:
-        """A figure; NaN if it is not there or was not finite."""
-        value = self.outcomes.get(label, {}).get(case, {}).get("figures", {}).get(name)
+    def metric(self, label: str, case: str, name: str) -> float:
+        """A metric; NaN if it is missing or was not finite."""
+        value = self.outcomes.get(label, {}).get(case, {}).get("metrics", {}).get(name)
         return float("nan") if value is None else float(value)
 
     def series(self, label: str, case: str, name: str) -> NDArray[np.float64]:
-        """A series, empty if it is not there."""
+        """A series; empty if it is missing."""
         values = self.outcomes.get(label, {}).get(case, {}).get("series", {}).get(name, [])
         return np.array(values, dtype=float)
 
     def unsupported(self, label: str) -> dict[str, str]:
-        """Why the contender could not run, by case."""
+        """Why the method could not run, by case."""
         found = {case: outcome.get("unsupported") for case, outcome in self.outcomes.get(label, {}).items()}
         return {case: reason for case, reason in found.items() if reason}
 
     def problems(self, label: str, case: str) -> list[str]:
-        """What makes the figures of a contender in a case doubtful."""
+        """What makes the metrics of a method in a case doubtful."""
         return list(self.outcomes.get(label, {}).get(case, {}).get("problems", []))
+
+    def comparable(self, other: "Result") -> bool:
+        """Whether both were measured under the same conditions, so that they may share a file."""
+        return not self.differences(other)
+
+    def differences(self, other: "Result") -> list[str]:
+        """Conditions in which another result differs: `versions (numpy: 2.0 there, 2.1 here)`."""
+        found = []
+        for name in CONDITIONS:
+            here, there = getattr(self, name), getattr(other, name)
+            if here == there:
+                continue
+            if isinstance(here, dict) and isinstance(there, dict):
+                keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
+                told = ", ".join(f"{key}: {there.get(key)} there, {here.get(key)} here" for key in keys)
+            else:
+                told = f"{there} there, {here} here"
+            found.append(f"{name} ({told})")
+        return found
 
     def save(self, path: pathlib.Path) -> pathlib.Path:
         return files.write_json(path, dataclasses.asdict(self), flat_lists=True)
@@ -108,22 +146,31 @@ class Result:
 def load(path: pathlib.Path) -> Result:
     """Read what `Result.save` wrote; raises InputError if it is something else."""
     try:
-        content = json.loads(path.read_text())
+        return _read(path, path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a result of `stickslip bench run`: {error}") from None
+
+
+def _read(path: pathlib.Path, text: str) -> Result:
+    try:
+        content = json.loads(text)
         if content.get("format") != FORMAT:
             raise InputError(
                 f"{path} has format {content.get('format')!r}, this version reads {FORMAT}: run the experiment again"
             )
+        methods = content.get("methods")
+        if isinstance(methods, dict):
+            content["methods"] = {label: Record(**record) for label, record in methods.items()}
         result = Result(**content)
         _check(result)
         return result
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, AttributeError, TypeError) as error:
+    except (json.JSONDecodeError, AttributeError, TypeError) as error:
         raise InputError(f"{path} is not a result of `stickslip bench run`: {error}") from None
 
 
 def _check(result: Result) -> None:
     """Raise TypeError if a field holds something else than it should."""
-    names = ("settings", "contenders", "machine", "versions", "outcomes", "added")
-    kinds = {**dict.fromkeys(names, dict), "cases": list}
+    kinds = {**dict.fromkeys(("settings", "methods", "machine", "versions", "outcomes"), dict), "cases": list}
     for name, kind in kinds.items():
         if not isinstance(getattr(result, name), kind):
             raise TypeError(f"{name} is not a {kind.__name__}")
@@ -131,58 +178,72 @@ def _check(result: Result) -> None:
         raise TypeError("machine does not name device, cores and arch")
     for label, cases in result.outcomes.items():
         if not isinstance(cases, dict) or not all(isinstance(outcome, dict) for outcome in cases.values()):
-            raise TypeError(f"the outcomes of {label} are not figures by case")
+            raise TypeError(f"the outcomes of {label} are not metrics by case")
 
 
-def machine(device: str) -> dict[str, Any]:
-    """Where figures were measured."""
-    chosen = wp.get_device(device)
-    return {
-        "device": chosen.name if chosen.is_cuda else _cpu_name(),
-        "cores": os.cpu_count(),
-        "arch": platform.machine(),
-        "system": platform.system(),
-        "cuda": ".".join(map(str, wp.get_cuda_driver_version())) if chosen.is_cuda else None,
-    }
-
-
-def _cpu_name() -> str:
-    """The processor's name as lscpu tells it (the kernel's own list has none on ARM), else the architecture."""
+@contextlib.contextmanager
+def locked(folder: pathlib.Path) -> Iterator[None]:
+    """Hold the lock of a folder of results, for which every process that writes there waits."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
     try:
-        told = subprocess.run(["lscpu"], capture_output=True, text=True, timeout=10, env={**os.environ, "LC_ALL": "C"})
-    except (OSError, subprocess.TimeoutExpired):
-        return platform.processor() or platform.machine()
-    found = [line.split(":", 1)[1].strip() for line in told.stdout.splitlines() if line.startswith("Model name:")]
-    return found[0] if found else platform.machine()
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)  # releases the lock
 
 
-def versions() -> dict[str, str]:
-    """Versions of everything that matters to a figure."""
-    names = ("mujoco", "mujoco-warp", "warp-lang", "numpy")
-    found = {"stickslip": stickslip.__version__, "python": platform.python_version()}
-    return {**found, **{name: package_version(name) for name in names}}
+class Store:
+    """The file of a result, which several processes may add methods to.
 
-
-def package_version(name: str) -> str:
-    """The version of an installed package, or "none"."""
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "none"
-
-
-def source(experiment: type) -> str:
-    """A digest of the code that a figure depends on: physics, scenes, simulation, the experiment and what it shares.
-
-    What draws and reports does not count, so that a picture can change without a new measurement.
+    Args:
+        path: of the file
+        alone: whether the metrics of this run compare with each other only, as step times do; then nothing that another
+            process writes meanwhile is merged, and the run ends with an error
     """
-    root = pathlib.Path(stickslip.__file__).parent
-    paths = [*root.glob("physics/**/*.py"), *root.glob("scenes/**/*.py"), root / "simulation.py"]
-    if experiment.__module__.startswith("stickslip.bench.plan_"):
-        paths += [*root.glob("mpc/**/*.py"), root / "bench" / "planning.py", root / "bench" / "planners.py"]
-    paths += [root / "bench" / f"{name}.py" for name in SHARED]
-    paths.append(pathlib.Path(inspect.getfile(experiment)))
-    digest = hashlib.sha256()
-    for path in sorted(paths):
-        digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()[:12]
+
+    def __init__(self, path: pathlib.Path, *, alone: bool = False) -> None:
+        self.path, self.alone = path, alone
+        self._seen: str | None = None
+
+    def read(self) -> Result | None:
+        """What is stored; None if there is no file. Raises InputError if the file is no result."""
+        with locked(self.path.parent):
+            self._seen = self._text()
+        return None if self._seen is None else _read(self.path, self._seen)
+
+    def _text(self) -> str | None:
+        return self.path.read_text() if self.path.exists() else None
+
+    def write(self, result: Result, own: set[str], relate: Callable[[Result], None]) -> None:
+        """Store a result; of the methods that are not `own`, what another process stored meanwhile is kept.
+
+        `relate` then adds the metrics that need several methods.
+
+        Raises InputError if another process stored something that cannot share the file.
+        """
+        with locked(self.path.parent):
+            text = self._text()
+            if text is not None and text != self._seen:
+                self._merge(result, _read(self.path, text), own)
+            relate(result)
+            result.save(self.path)
+            self._seen = self._text()
+
+    def _merge(self, result: Result, stored: Result, own: set[str]) -> None:
+        differ = result.differences(stored)
+        if self.alone or differ:
+            why = f"; these differ: {'; '.join(differ)}" if differ else ", and step times compare within one run only"
+            raise InputError(f"{self.path} was written by another process meanwhile{why}: name another folder (--out)")
+        labels = [*stored.methods, *(label for label in result.methods if label not in stored.methods)]
+        methods, outcomes = {}, {}
+        for label in labels:
+            there = stored.methods.get(label)
+            mine = label in own or there is None
+            methods[label] = result.methods[label] if mine or there is None else there
+            cases = dict((result if mine else stored).outcomes.get(label, {}))
+            if mine and there is not None and label in result.methods and there.same(result.methods[label]):
+                cases = {**stored.outcomes.get(label, {}), **cases}
+            if cases:
+                outcomes[label] = cases
+        result.methods, result.outcomes = methods, outcomes

@@ -1,4 +1,4 @@
-"""Runs experiments: every contender in every case, stored as soon as it is known, resumed where it stopped."""
+"""Runs experiments: every method in every case, stored after each measurement, resumed where it stopped."""
 
 import dataclasses
 import datetime
@@ -15,16 +15,15 @@ from rich.console import Console
 from rich.markup import escape
 
 from stickslip import files
-from stickslip.bench import contenders
 from stickslip.bench.experiment import Experiment, Outcome, Trial
-from stickslip.bench.result import Result, load, machine, source, versions
+from stickslip.bench.methods import Method, names, of, resolve
+from stickslip.bench.result import Record, Result, Store, load
+from stickslip.bench.sources import source
 from stickslip.errors import HealthWarning, InputError, MissingExtra, Unsupported
-from stickslip.physics.base import Physics
 from stickslip.progress import progress_bar
+from stickslip.provenance import machine, versions
 from stickslip.simulation import resolve_device
 
-CONDITIONS = ("quick", "seed", "device", "settings", "cases", "machine", "versions")
-"""What two runs must have in common, besides the code, for their figures to stand in one file."""
 DIGITS = 6
 """Significant digits a stored series keeps."""
 
@@ -33,12 +32,11 @@ def run(
     experiment: Experiment[Any],
     out: pathlib.Path,
     *,
-    physics: Sequence[str] | Mapping[str, Physics[Any, Any]] | None = None,
+    methods: Sequence[str] | Mapping[str, Any] | None = None,
     device: str | None = None,
     settings: Mapping[str, Any] | None = None,
     quick: bool = False,
     again: bool = False,
-    add: bool = False,
     seed: int = 0,
     picture: bool = True,
     console: Console | None = None,
@@ -47,16 +45,17 @@ def run(
 ) -> pathlib.Path:
     """Run an experiment; writes out/NAME.json after every measurement and out/NAME.png at the end.
 
+    What is stored there under the same conditions is kept: of other methods, always; of those asked for, if it was
+    measured by the same code with the same parameters. Several processes may write to one folder.
+
     Args:
         experiment: what to run
         out: folder of the results
-        physics: contenders as specs (see `contenders.resolve`) or by label; those of `entrants_of` if None
+        methods: specs (see `methods.resolve`), or physics by label; those of `methods_of` if None
         device: "cpu", "cuda:0", ...; the first GPU if there is one
         settings: those that differ from the experiment's defaults, as values or text
-        quick: the small form, which shows that the experiment works and measures nothing
-        again: measure what is already there once more
-        add: add contenders to what an earlier run stored, although the code may have changed since; what they were
-            measured with is stored with them
+        quick: smoke test with tiny problem sizes; its metrics mean nothing
+        again: measure what is stored once more
         seed: of every random number
         picture: whether to draw
         console: where to show progress; None shows nothing
@@ -65,12 +64,9 @@ def run(
 
     Returns the path of the JSON file.
     """
-    if add and physics is None:
-        raise InputError("no physics given to add: name one or more (--physics)")
-    if physics is None:
-        physics = entrants_of(experiment)
-    entrants = dict(physics) if isinstance(physics, Mapping) else contenders.resolve(physics)
-    if not entrants:
+    given = methods_of(experiment) if methods is None else methods
+    asked = {k: of(k, v) for k, v in given.items()} if isinstance(given, Mapping) else resolve(given)
+    if not asked:
         raise InputError("no physics given: name one or more, or none of them for all")
     if seed < 0:
         raise InputError(f"seed is {seed}: it must be 0 or more")
@@ -84,22 +80,18 @@ def run(
         seed=seed,
         device=where,
         settings=_listed(dataclasses.asdict(chosen)),
-        contenders={label: _listed(contenders.describe(entrant)) for label, entrant in entrants.items()},
+        methods={label: _record(experiment, method) for label, method in asked.items()},
         cases=list(cases),
         machine=machine(where),
         versions=versions(),
-        source=source(type(experiment)),
-        time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
     console = console or Console(quiet=True)
-    if add:
-        _take_in(result, path, again=again, timing=experiment.timing)
-    fresh = not add and not _resume(result, path, again=again, timing=experiment.timing, console=console)
-    todo = [(case, label) for case in cases for label in entrants if case not in result.outcomes.get(label, {})]
+    store = Store(path, alone=experiment.timing)
+    resumed = _resume(result, store, again=again, timing=experiment.timing, console=console)
+    todo = [(case, label) for case in cases for label in asked if case not in result.outcomes.get(label, {})]
     if not todo:
-        message = f"{experiment.name}: all of it is in {escape(str(path))}; --again measures anew"
-        console.print(message, soft_wrap=True)
-    started = time.perf_counter()
+        console.print(f"{experiment.name}: {escape(str(path))} is complete; --again measures it again", soft_wrap=True)
+    started = begun = time.perf_counter()
     with progress_bar(console) as bar:
         task = bar.add_task(experiment.name, total=len(todo))
         for index, (case, label) in enumerate(todo):
@@ -107,21 +99,18 @@ def run(
             trial = Trial(
                 where, seed, quick, clock, lambda share, index=index: bar.update(task, completed=index + share)
             )
-            outcome = _attempt(experiment, cases[case], entrants[label], chosen, trial)
+            outcome = _attempt(experiment, cases[case], asked[label], chosen, trial)
             result.outcomes.setdefault(label, {})[case] = outcome
-            experiment.relate(result)
             spent, started = time.perf_counter() - started, time.perf_counter()
-            if label in result.added:
-                result.added[label]["seconds"] += spent
-            else:
-                result.seconds += spent
-            if fresh and index == 0:
+            record = result.methods[label]
+            record.seconds = (record.seconds or 0.0) + spent
+            if not resumed and index == 0:
                 path.with_suffix(".png").unlink(missing_ok=True)  # it shows what is now replaced
-            result.save(path)
+            store.write(result, set(asked), experiment.relate)
     if todo:
-        message = f"{experiment.name}: {len(todo)} runs, {result.seconds:.0f} s -> {escape(str(path))}"
-        console.print(message, soft_wrap=True)
-        for label in entrants:
+        seconds = time.perf_counter() - begun
+        console.print(f"{experiment.name}: {len(todo)} runs, {seconds:.0f} s -> {escape(str(path))}", soft_wrap=True)
+        for label in asked:
             for reason in dict.fromkeys(result.unsupported(label).values()):
                 console.print(f"  [yellow]{escape(label)} cannot run it:[/] {escape(reason)}", soft_wrap=True)
     if picture and (todo or not path.with_suffix(".png").exists()):
@@ -129,9 +118,61 @@ def run(
     return path
 
 
-def entrants_of(experiment: Experiment[Any]) -> list[str]:
-    """The contenders that run unless others are named."""
-    return [*(experiment.only or contenders.names()), *experiment.extra]
+def _record(experiment: Experiment[Any], method: Method) -> Record:
+    """What is stored of a method before its measurement."""
+    return Record(
+        name=method.name,
+        parameters=_listed(method.parameters),
+        packages=method.versions,
+        modules=list(method.modules),
+        source=source(experiment, method.modules),
+        time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _resume(result: Result, store: Store, *, again: bool, timing: bool, console: Console) -> bool:
+    """Take over what is stored under the same conditions; returns whether there was anything.
+
+    What is not taken over stays in its file until there is something new. Metrics of a full run are not given up for a
+    smoke test unless `again` says so.
+    """
+
+    def start_over(why: str) -> bool:
+        console.print(f"{result.experiment}: starting over; {escape(why)}", soft_wrap=True)
+        return False
+
+    try:
+        old = store.read()
+    except InputError as error:
+        return start_over(str(error))
+    if old is None:
+        return False
+    if result.quick and not old.quick and not again:
+        raise InputError(
+            f"{store.path} holds metrics of a full run, which a smoke test would replace: "
+            "name another folder (--out), or say --again"
+        )
+    differ = result.differences(old)
+    if differ:
+        return start_over(f"{store.path} was measured under other conditions: {'; '.join(differ)}")
+    asked = set(result.methods)
+    others = set(old.methods) - asked
+    same = {label for label in asked if label in old.methods and old.methods[label].same(result.methods[label])}
+    keep = others | (set() if again else same)
+    kept = {label: dict(cases) for label, cases in old.outcomes.items() if label in keep}
+    whole = all(case in kept.get(label, {}) for label in asked for case in old.cases)
+    if timing and not whole:
+        dropped = f"; dropped: {', '.join(sorted(others))}" if others else ""
+        return start_over(f"step times are compared within one run only{dropped}")
+    order = [*old.methods, *(label for label in result.methods if label not in old.methods)]
+    result.methods = {label: (old if label in keep else result).methods[label] for label in order}
+    result.outcomes = kept
+    return bool(kept)
+
+
+def methods_of(experiment: Experiment[Any]) -> list[str]:
+    """The methods that run unless others are named."""
+    return [*(experiment.only or names()), *experiment.extra]
 
 
 def draw(experiment: Experiment[Any], path: pathlib.Path) -> pathlib.Path:
@@ -141,110 +182,23 @@ def draw(experiment: Experiment[Any], path: pathlib.Path) -> pathlib.Path:
     return files.write_bytes_atomic(path.with_suffix(".png"), image.getvalue())
 
 
-def _attempt(
-    experiment: Experiment[Any], case: Any, physics: Physics[Any, Any], settings: Any, trial: Trial
-) -> dict[str, Any]:
-    """The outcome, ready for JSON; a physics that cannot run the case leaves its reason."""
+def _attempt(experiment: Experiment[Any], case: Any, method: Method, settings: Any, trial: Trial) -> dict[str, Any]:
+    """The outcome, ready for JSON; a method that cannot run the case leaves its reason."""
+    if method.kind != experiment.kind:
+        return {"unsupported": f"{method.name} is a {method.kind}, and {experiment.name} takes a {experiment.kind}"}
     if trial.device != "cpu":
-        gc.collect()  # the arrays of the simulation before: a GPU has room for few of them
+        gc.collect()  # the arrays of the previous simulation: GPU memory holds few of them
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HealthWarning)  # kept in `problems`
-            outcome: Outcome = experiment.measure(case, physics, settings, trial)
+            outcome: Outcome = experiment.measure(case, method.subject, settings, trial)
     except (Unsupported, MissingExtra) as error:
         return {"unsupported": str(error)}
     return {
-        "figures": {name: float(value) for name, value in outcome.figures.items()},
+        "metrics": {name: float(value) for name, value in outcome.metrics.items()},
         "series": {name: _rounded(values) for name, values in outcome.series.items()},
         "problems": list(outcome.problems),
     }
-
-
-def _resume(result: Result, path: pathlib.Path, *, again: bool, timing: bool, console: Console) -> bool:
-    """Take over from an earlier run what it measured under the same conditions, of other contenders too.
-
-    Returns whether there was anything to take over. What is not stays in its file until there is something new; what
-    was measured is not given up for a small form unless `again` says so.
-    """
-
-    def start_over(why: str) -> bool:
-        console.print(f"{result.experiment}: starting over; {escape(why)}", soft_wrap=True)
-        return False
-
-    if not path.exists():
-        return False
-    try:
-        old = load(path)
-    except InputError as error:
-        return start_over(str(error))
-    if result.quick and not old.quick and not again:
-        raise InputError(
-            f"{path} holds measured figures, which the small form would replace: "
-            "name another folder (--out), or say --again"
-        )
-    for name in (*CONDITIONS, "source"):
-        if getattr(old, name) != getattr(result, name):
-            what = "the code of the physics or of the experiment" if name == "source" else name
-            return start_over(f"{what} differs from that of {path}")
-    asked = set(result.contenders)
-    others = set(old.contenders) - asked
-    keep = others | (set() if again else _same(old, result))
-    kept = {label: dict(cases) for label, cases in old.outcomes.items() if label in keep}
-    whole = all(case in kept.get(label, {}) for label in asked for case in old.cases)
-    if timing and not whole:
-        dropped = f"; dropped: {', '.join(sorted(others))}" if others else ""
-        return start_over(f"step times are compared within one run only{dropped}")
-    result.contenders = {
-        **{label: what for label, what in old.contenders.items() if label in keep or label in asked},
-        **result.contenders,
-    }
-    result.outcomes = kept
-    result.added = {label: how for label, how in old.added.items() if label in kept}
-    if kept:
-        result.time, result.seconds = old.time, old.seconds
-    return bool(kept)
-
-
-def _take_in(result: Result, path: pathlib.Path, *, again: bool, timing: bool) -> None:
-    """Make `result` the one that is stored, less what is asked for; that is to be added to it, with its provenance.
-
-    Of what is asked for, what was measured with the code there is now is kept, unless `again`. Raises InputError if
-    there is nothing to add to, or if it was measured under other conditions.
-    """
-    if not path.exists():
-        raise InputError(f"{path} is not there: there is nothing to add to; run it without --add")
-    if timing:
-        raise InputError(f"{result.experiment}: step times are compared within one run only; run it without --add")
-    old = load(path)
-    differ = [name for name in CONDITIONS if getattr(old, name) != getattr(result, name)]
-    if differ:
-        raise InputError(
-            f"{path} was measured under other conditions, and what is added would not compare; "
-            f"these differ: {'; '.join(_difference(old, result, name) for name in differ)}"
-        )
-    now, asked = result.source, set(result.contenders)
-    keep = set(old.contenders) - asked | (set() if again else _same(old, result))
-    result.added = {label: how for label, how in old.added.items() if label in keep}
-    for label in asked - keep:
-        result.added[label] = {"source": now, "time": result.time, "seconds": 0.0}
-    result.outcomes = {label: dict(cases) for label, cases in old.outcomes.items() if label in keep}
-    result.contenders = {**old.contenders, **result.contenders}
-    result.source, result.time, result.seconds = old.source, old.time, old.seconds
-
-
-def _same(old: Result, new: Result) -> set[str]:
-    """Contenders of the new result that the old one has too, with the same parameters and of the same code."""
-    there = [label for label, what in new.contenders.items() if old.contenders.get(label) == what]
-    return {label for label in there if old.source_of(label) == new.source}
-
-
-def _difference(old: Result, new: Result, name: str) -> str:
-    """`versions (numpy: 2.0 there, 2.1 now)`."""
-    there, now = getattr(old, name), getattr(new, name)
-    if not isinstance(there, dict):
-        return f"{name} ({there} there, {now} now)"
-    keys = [key for key in {**there, **now} if there.get(key) != now.get(key)]
-    return f"{name} ({', '.join(f'{key}: {there.get(key)} there, {now.get(key)} now' for key in keys)})"
 
 
 def _listed(obj: Any) -> Any:

@@ -14,8 +14,9 @@ import numpy as np
 import warp as wp
 from numpy.typing import ArrayLike, NDArray
 
-from stickslip.bench import contenders, style
+from stickslip.bench import methods
 from stickslip.bench.experiment import Trial
+from stickslip.bench.report import style
 from stickslip.bench.result import Result
 from stickslip.simulation import Simulation
 
@@ -77,10 +78,10 @@ def undisturbed() -> Iterator[None]:
             gc.enable()
 
 
-def unless_diverged(sim: Simulation, figures: Mapping[str, float]) -> dict[str, float]:
-    """The figures, or NaN for all of them if too many worlds are no longer finite: those have no contacts to solve."""
+def unless_diverged(sim: Simulation, metrics: Mapping[str, float]) -> dict[str, float]:
+    """The metrics, or NaN for all of them if too many worlds are no longer finite: those have no contacts to solve."""
     lost = len(sim.health().nan_worlds) > BROKEN * sim.nworld
-    return {name: float("nan") if lost else float(value) for name, value in figures.items()}
+    return {name: float("nan") if lost else float(value) for name, value in metrics.items()}
 
 
 def fastest(seconds: ArrayLike, contacts: ArrayLike) -> tuple[NDArray[np.float64], list[str]]:
@@ -134,39 +135,39 @@ def fit(x: ArrayLike, y: ArrayLike) -> Line:
 
 def add_ratios(
     result: Result,
-    figure: str,
+    metric: str,
     name: str,
     *,
     best: Literal["low", "high"] = "low",
     alike: Callable[[str], Sequence[str]] = lambda case: [case],
 ) -> None:
-    """Tell of every contender how many times better it is than MuJoCo in a figure, case by case.
+    """Tell of every method how many times better it is than MuJoCo in a metric, case by case.
 
-    Adds the figures `NAME`, which is over the better of the two MuJoCo contenders that ran, and
+    Adds the metrics `NAME`, which is over the better of the two MuJoCo methods that ran, and
     `NAME_over_mujoco`, `NAME_over_mujoco_anti_creep`. Adds nothing where MuJoCo did not run.
 
     Args:
         result: what was measured; changed in place
-        figure: name of the figure
+        metric: name of the metric
         name: of the ratio
-        best: whether less or more of the figure is better
-        alike: cases that are the same to MuJoCo as a given one, itself included; the median of its figures counts
+        best: whether less or more of the metric is better
+        alike: cases that are the same to MuJoCo as a given one, itself included; the median of its metrics counts
     """
     for case in result.cases:
-        values = {label: result.figure(label, case, figure) for label in result.ran(case)}
-        rivals = {label: _median(result, label, alike(case), figure) for label in contenders.BASELINES}
+        values = {label: result.metric(label, case, metric) for label in result.ran(case)}
+        rivals = {label: _median(result, label, alike(case), metric) for label in methods.REFERENCES}
         rivals = {label: value for label, value in rivals.items() if np.isfinite(value)}
         for label, value in values.items():
-            figures = result.outcomes[label][case]["figures"]
+            metrics = result.outcomes[label][case]["metrics"]
             ratios = {rival: _ratio(value, theirs, best) for rival, theirs in rivals.items()}
-            figures.update({f"{name}_over_{rival.replace('-', '_')}": ratio for rival, ratio in ratios.items()})
+            metrics.update({f"{name}_over_{rival.replace('-', '_')}": ratio for rival, ratio in ratios.items()})
             if ratios:
-                figures[name] = min(ratios.values())
+                metrics[name] = min(ratios.values())
 
 
-def _median(result: Result, label: str, cases: Sequence[str], figure: str) -> float:
-    """Of a contender's figure over cases, of those that are finite; NaN if none is."""
-    values = np.array([result.figure(label, case, figure) for case in cases])
+def _median(result: Result, label: str, cases: Sequence[str], metric: str) -> float:
+    """Of a method's finite metric values over cases; NaN if none is finite."""
+    values = np.array([result.metric(label, case, metric) for case in cases])
     known = values[np.isfinite(values)]
     return float(np.median(known)) if known.size else float("nan")
 
@@ -183,6 +184,6 @@ def times(ratio: float) -> str:
 
 def beside_mujoco(result: Result, label: str, case: str, name: str) -> str:
     """The ratios of `add_ratios` to print: `3.1 x mujoco, 12 x mujoco-anti-creep`; "" if there is none."""
-    keys = {rival: f"{name}_over_{rival.replace('-', '_')}" for rival in contenders.BASELINES if rival != label}
-    ratios = {rival: result.figure(label, case, key) for rival, key in keys.items()}
+    keys = {rival: f"{name}_over_{rival.replace('-', '_')}" for rival in methods.REFERENCES if rival != label}
+    ratios = {rival: result.metric(label, case, key) for rival, key in keys.items()}
     return ", ".join(f"{times(ratio)} {rival}" for rival, ratio in ratios.items() if np.isfinite(ratio))

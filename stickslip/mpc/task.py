@@ -1,7 +1,7 @@
-"""What a task is: a hand and an object in one model, where they start and are to go, what a plan costs, when it ends.
+"""Tasks: a hand and an object in one model, with start, goal, cost and success.
 
-The joints of the hand come first in `qpos`, the object's free joint last. A control is a joint target, in the order of
-the joints; planners choose how far it is to be from where the joint is.
+The joints of the hand come first in `qpos`, the object's free joint last. `ctrl` holds joint targets, in the order of
+the joints. Planners choose the difference between target and joint position.
 """
 
 import abc
@@ -13,31 +13,32 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip.errors import InputError
+from stickslip.errors import InputError, unknown
+from stickslip.parameters import checked, parameter
 
 Array = NDArray[np.float64]
 
 OBJECT = "object"
-"""Name of the body that is manipulated, and of its free joint."""
+"""Name of the manipulated body and of its free joint."""
 GOAL = "goal"
-"""Name of the mocap body that shows where it is to go; it touches nothing."""
+"""Name of the mocap body that shows the goal; it has no contacts."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """Weights of what a plan costs. Squared lengths in m^2, rotations as 1 - (q.q*)^2, squared angles in rad^2.
+    """Weights of the cost. Squared lengths are in m^2, rotations are 1 - (q.q*)^2, squared angles are in rad^2.
 
     Attributes:
-        contact: sum over the fingertips of their squared distance from the object's middle
-        grasp: squared length of the sum of the unit vectors from the object to the fingertips, seen from the object
+        contact: sum over the fingertips of their squared distance from the object
+        grasp: squared length of the sum of the unit vectors from the object to the fingertips
         control: squared control
-        posture: squared distance of the joints from the posture at the start
-        orientation: rotation still to go, along the way
-        position: distance still to go along x, y and z, along the way [1/m]
-        fallen: for each step with the object below `floor`
-        floor: height of the object's middle that counts as fallen [m]
-        final_position: squared distance still to go at the end
-        final_orientation: rotation still to go at the end
+        posture: squared distance of the joints from the reference posture
+        orientation: rotation error, running
+        position: position error along x, y and z, running [1/m]
+        fallen: each step with the object below `floor`
+        floor: height below which the object has fallen [m]
+        final_position: squared position error, terminal
+        final_orientation: rotation error, terminal
     """
 
     contact: float = 0.0
@@ -54,12 +55,12 @@ class Cost:
 
 @dataclasses.dataclass(frozen=True)
 class Success:
-    """When a task is done.
+    """Criterion of success.
 
     Attributes:
-        position: distance from the goal that is near enough [m]; infinity if only the rotation counts
-        rotation: 1 - (q.q*)^2 that is near enough
-        steps: control steps in a row
+        position: largest position error [m]; infinity if only the rotation counts
+        rotation: largest rotation error 1 - (q.q*)^2
+        steps: consecutive control steps within both
     """
 
     position: float
@@ -69,44 +70,44 @@ class Success:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Goal:
-    """Where the object is to go.
+    """Goal pose of the object.
 
     Attributes:
-        pos: of its middle [m]              (3,)
-        quat: its orientation, w first      (4,)
+        pos: position [m]                   (3,)
+        quat: orientation, w first          (4,)
     """
 
     pos: Array
     quat: Array
 
     def errors(self, qpos: Array) -> tuple[float, float]:
-        """Distance [m] and rotation 1 - (q.q*)^2 still to go; the object's free joint is last in `qpos` (nq,)."""
+        """Position error [m] and rotation error 1 - (q.q*)^2 at `qpos` (nq,), whose last joint is the object's."""
         quat = qpos[-4:] / np.linalg.norm(qpos[-4:])
         return float(np.linalg.norm(qpos[-7:-4] - self.pos)), max(0.0, 1.0 - float(quat @ self.quat) ** 2)
 
 
 def angle(rotation: float) -> float:
-    """Angle [rad] of a rotation 1 - (q.q*)^2."""
+    """Angle [rad] of a rotation error 1 - (q.q*)^2."""
     return 2.0 * math.asin(math.sqrt(min(1.0, max(0.0, rotation))))
 
 
 @dataclasses.dataclass(frozen=True)
 class QuasiDynamic:
-    """Parameters of the quasi-dynamic contact model; see `quasidynamic.py`.
+    """Parameters of the quasi-dynamic contact model; see `model/quasidynamic.py`.
 
     Attributes:
-        step: h, time a step of the model stands for [s]
-        translation: stiffness of the object against being moved [N/m]
-        rotation: and turned [N m/rad]
-        joints: stiffness of the hand's joints, Kr [N/m or N m/rad]
-        contact: K, stiffness of contact, as a share of those
-        damping: of contact [s]
+        step: h, duration of a step [s]
+        translation: translational stiffness of the object [N/m]
+        rotation: rotational stiffness of the object [N m/rad]
+        joints: Kr, stiffness of the hand's joints [N/m or N m/rad]
+        contact: K, contact stiffness, relative to those
+        damping: c, contact damping [s]
         friction: mu of every contact
         sharpness: beta of softplus
-        distance: share of the distance of a contact that counts
-        mass: of the object [kg]
-        gravity: [m/s^2]
-        slots: contacts there is room for, where their number must be fixed
+        distance: s, fraction of a contact's distance that counts
+        mass: mass of the object [kg]
+        gravity: gravity [m/s^2]
+        slots: number of contacts, for planners that need a fixed one
     """
 
     step: float = 0.1
@@ -123,58 +124,48 @@ class QuasiDynamic:
     slots: int = 20
 
 
+@checked
 @dataclasses.dataclass(frozen=True)
 class Regrasp:
-    """When a hand lets go of an object and tries again; see `regrasp.py`.
+    """When a hand releases an object and grasps it again; see `trial/regrasp.py`."""
 
-    Attributes:
-        patience: control steps without progress until it lets go the first time; the n-th time takes n times as many
-        steps: control steps on the way back to its posture
-        progress: decrease of what is still to go, weighed as at the end of a plan, that counts, as a share of it
-    """
-
-    patience: int = 20
-    steps: int = 10
-    progress: float = 0.02
-
-    def __post_init__(self) -> None:
-        for name, least in (("patience", 0), ("steps", 1)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name} is {getattr(self, name)}: it must be at least {least} control steps")
-        if not 0.0 <= self.progress < 1.0:
-            raise InputError(f"progress is {self.progress}: it must be from 0 to less than 1; 0.02 is usual")
+    patience: int = parameter(
+        20, "control steps without progress before the first release; the n-th takes n times as many", 0
+    )
+    steps: int = parameter(10, "control steps in which the hand returns to its posture", 1)
+    progress: float = parameter(0.02, "relative decrease of the remaining error that counts as progress", 0.0, 0.99)
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One task with every object it can be done with.
+    """A task, with every object it can be done with.
 
     Attributes:
-        name: on the command line
+        name: name on the command line
         summary: one line
         objects: names of the objects; the first is the default
-        build: gives the MJCF text of the scene with an object
-        sample: draws where the object starts, and its goal, from random numbers, the compiled model and the object
+        build: returns the scene with an object, as an editable MuJoCo spec
+        sample: draws start and goal, given a random generator, the compiled model and the object
         tips: sites at the fingertips
-        cost: what a plan costs
-        success: when it is done
+        cost: cost of a plan
+        success: criterion of success
         model: parameters of the quasi-dynamic model
-        bound: farthest a joint target may be from its joint [m or rad]
-        substeps: time steps of the plant in a control step
-        longest: control steps until it is given up
-        horizon: control steps that a gradient planner looks ahead
-        floor: height of the object's middle below which it has fallen, which ends a trial [m]
-        planner: that is used unless another is asked for
-        iterations: most of IPOPT
-        optional: further objects, which need a package that may not be there
-        extra: of stickslip, that the scene itself needs; none if empty
-        regrasp: when the hand lets go and tries again; never if there is nothing
+        bound: largest difference between a joint target and its joint [m or rad]
+        substeps: time steps of the plant per control step
+        longest: control steps after which a trial ends
+        horizon: control steps of a plan, for gradient planners
+        floor: height below which the object has fallen, which ends a trial [m]
+        planner: default planner
+        iterations: maximum number of iterations of IPOPT
+        optional: further objects, which need an optional package
+        extra: extra of stickslip that the scene needs; empty: none
+        regrasp: when the hand releases the object and grasps it again; None: never
     """
 
     name: str
     summary: str
     objects: tuple[str, ...]
-    build: Callable[[str], str]
+    build: Callable[[str], mujoco.MjSpec]
     sample: Callable[[np.random.Generator, mujoco.MjModel, str], tuple[Array, Goal]]
     tips: tuple[str, ...]
     cost: Cost
@@ -194,43 +185,38 @@ class Task:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem:
-    """A task with one of its objects, compiled: what a planner and a plant are made of.
+    """A task with one of its objects, compiled. Planners and plants are made from it.
 
     Attributes:
         task: the task
-        object: the object's name
-        mjm: the model (the plant's; planners make their own copies)
+        object: name of the object
+        mjm: model of the plant; planners make their own copies
         tips: sites at the fingertips          (n,)
-        xml: MJCF that the model was compiled from; as the task builds it if None
     """
 
     task: Task
     object: str
     mjm: mujoco.MjModel
     tips: NDArray[np.intp]
-    xml: str | None = None
 
     @property
     def nr(self) -> int:
-        """Joints of the hand."""
+        """Number of joints of the hand."""
         return self.mjm.nu
 
     @property
     def posture(self) -> Array:
-        """Joints of the first key frame, or of the model as written, (nu,).
-
-        A cost of posture counts from them, and a hand that lets go goes back to them.
-        """
+        """Reference posture (nu,): joints of the first keyframe, or qpos0. A release returns to it."""
         return (self.mjm.key_qpos[0] if self.mjm.nkey else self.mjm.qpos0)[: self.nr].copy()
 
     def bounds(self, joints: Array) -> tuple[Array, Array]:
-        """How far targets may be below and above where the joints are, (nu,) each: the task's bound, and limits."""
+        """Bounds of target minus joint position, low and high, (nu,) each: the task's bound and the joint limits."""
         low, high = (limit - joints for limit in self.limits())
         bound = self.task.bound
         return np.clip(low, -bound, 0.0), np.clip(high, 0.0, bound)
 
     def limits(self) -> tuple[Array, Array]:
-        """Lowest and highest joint targets, (nu,) each; infinite where there are none."""
+        """Joint limits, low and high, (nu,) each; infinite where a joint has none."""
         joints = self.mjm.jnt_range[: self.nr]
         limited = self.mjm.jnt_limited[: self.nr].astype(bool)
         return np.where(limited, joints[:, 0], -math.inf), np.where(limited, joints[:, 1], math.inf)
@@ -238,13 +224,13 @@ class Problem:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Observation:
-    """What a planner is told.
+    """State that a planner plans from.
 
     Attributes:
-        time: when it was so [s]
-        qpos: positions of the hand and the object   (nq,)
-        qvel: their velocities                       (nv,)
-        ctrl: joint targets in force                 (nu,)
+        time: time of the state [s]
+        qpos: positions of hand and object           (nq,)
+        qvel: velocities                             (nv,)
+        ctrl: current joint targets                  (nu,)
     """
 
     time: float
@@ -255,13 +241,13 @@ class Observation:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Plan:
-    """What a planner answers.
+    """A plan.
 
     Attributes:
         target: joint targets until the next plan     (nu,)
-        cost: of the plan, as the planner's model sees it
-        iterations: of its solver
-        note: what went wrong and was made do with; empty if nothing
+        cost: cost of the plan in the planner's model
+        iterations: iterations of the solver
+        note: problem that the planner worked around; empty: none
     """
 
     target: Array
@@ -271,25 +257,24 @@ class Plan:
 
 
 class Planner(abc.ABC):
-    """Chooses joint targets. One planner serves one problem, and any number of trials one after another."""
+    """Chooses joint targets. A planner is for one problem and any number of consecutive trials."""
 
     @abc.abstractmethod
     def reset(self, goal: Goal, seed: int) -> None:
-        """Forget the last trial, and take a goal; `seed` is of every random number until the next reset."""
+        """Start a new trial with a goal; `seed` seeds all random numbers until the next reset."""
 
     @abc.abstractmethod
     def plan(self, observation: Observation) -> Plan:
-        """Joint targets for the control step that begins."""
+        """Plan for the next control step."""
 
 
 def compile_problem(task: Task, name: str | None = None) -> Problem:
-    """The task with an object, by its name, or with its first."""
+    """Compile a task with an object, given by name; default: its first."""
     name = task.objects[0] if name is None else name
     names = (*task.objects, *task.optional)
     if name not in names:
-        raise InputError(f"{task.name} has no object {name!r}; it has: {', '.join(names)}")
-    xml = task.build(name)
-    mjm = mujoco.MjModel.from_xml_string(xml)
+        raise unknown(f"object of {task.name}", name, names)
+    mjm = task.build(name).compile()
     tips = [mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_SITE, tip) for tip in task.tips]
     if min(tips) < 0:
         raise InputError(f"the scene of {task.name} has no site {task.tips[tips.index(min(tips))]!r}")
@@ -299,11 +284,11 @@ def compile_problem(task: Task, name: str | None = None) -> Problem:
             f"the scene of {task.name} must hold joints with one actuator each, then the free joint {OBJECT!r}: "
             f"it has {mjm.nq} positions, {mjm.nv} velocities and {mjm.nu} actuators"
         )
-    return Problem(task, name, mjm, np.array(tips), xml)
+    return Problem(task, name, mjm, np.array(tips))
 
 
 def quat_of(roll: float, pitch: float, yaw: float) -> Array:
-    """Unit quaternion, w first, of rotations about the fixed axes x, y, z in this order [rad]."""
+    """Unit quaternion, w first, of rotations about the fixed axes x, y, z, in this order [rad]."""
     quat = np.zeros(4)
     mujoco.mju_euler2Quat(quat, np.array([roll, pitch, yaw]), "XYZ")
     return quat

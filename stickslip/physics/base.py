@@ -53,9 +53,9 @@ class Health:
 
     Attributes:
         overflow: one sentence for each buffer that was too small, with the value to raise it to
-        notes: things worth knowing that do not make the result wrong
+        notes: worth knowing, but the motion is right
         nan_worlds: worlds whose state is no longer finite
-        failures: one sentence for each world that a physics gave up, and why
+        failures: one sentence for each world that the physics stopped, with the reason
         ncon_peak: most contacts seen in any step, over all worlds
         nefc_peak: most constraint rows seen in any step, in one world
     """
@@ -74,29 +74,29 @@ class Health:
     @property
     def messages(self) -> list[str]:
         """What is wrong, one sentence each; empty when all is well."""
-        messages = [*self.overflow, *self.failures]
-        if self.nan_worlds:
+        messages = []
+        if self.nan_worlds:  # first, since a world that diverged often overflows buffers too
             shown = ", ".join(map(str, self.nan_worlds[:8])) + (", ..." if len(self.nan_worlds) > 8 else "")
             messages.append(
                 f"{len(self.nan_worlds)} world(s) are no longer finite ({shown}): "
                 "reset them with reset(mask), or take a smaller timestep or softer contact"
             )
-        return messages
+        return [*messages, *self.overflow, *self.failures]
 
 
 @dataclasses.dataclass(frozen=True)
 class Stats:
-    """What a physics with a solver, or with steps of its own, has done since the start of each world; host, (nworld,).
+    """Work of the solver and of the step-size control since the start of each world; host, (nworld,).
 
     Attributes:
-        steps: steps that were taken
-        rejections: steps that were tried and not taken
-        iterations: of Newton's method; where parts of a world are solved by themselves, each counts by its dofs
-        factorizations: of its Hessian, likewise
-        searches: evaluations along its directions, likewise
+        steps: accepted steps
+        rejections: rejected steps
+        iterations: of Newton's method; if islands are solved separately, each is weighted by its dofs
+        factorizations: of its Hessian, weighted in the same way
+        searches: line-search evaluations, weighted in the same way
         smallest_dt: shortest step, s
-        dt: step that comes next, s
-        trace: for each world when its last steps ended and how long they were, s; empty where that is not recorded
+        dt: size of the next step, s
+        trace: per world, end times and sizes of the last steps, s; empty if not recorded
     """
 
     steps: NDArray[np.integer]
@@ -109,6 +109,27 @@ class Stats:
     trace: tuple[tuple[NDArray[np.floating], NDArray[np.floating]], ...] = ()
 
 
+@dataclasses.dataclass(frozen=True)
+class Promises:
+    """What a physics promises where physics differ by design. The conformance suite holds it to these.
+
+    Attributes:
+        free_bodies_only: every joint other than a free one raises Unsupported
+        contacts_per_face: contacts reported for a face of a box of 0.1 m that rests on a plane; None if a step
+            separates overlapping bodies, so that no contact is left to report
+        separation_speed: speed at which a step separates overlapping bodies before it reports `dist` [m/s]; 0 if `dist`
+            belongs to the positions at the beginning of the step
+        contact_sensors: contact sensors write to `sensordata` of `results`; if not, they raise Unsupported
+        velocity_error: error of the velocity after 100 steps of 1 ms of free fall, by rounding alone [m/s]
+    """
+
+    free_bodies_only: bool = False
+    contacts_per_face: int | None = 4
+    separation_speed: float = 0.0
+    contact_sensors: bool = True
+    velocity_error: float = 2e-6
+
+
 class Physics(abc.ABC, Generic[M, D]):
     """A contact physics. `M` is its model (fixed), `D` its data (changing)."""
 
@@ -116,6 +137,8 @@ class Physics(abc.ABC, Generic[M, D]):
     """Name on the command line and in results."""
     capturable: ClassVar[bool]
     """Whether `step` can be recorded into a graph and replayed; one that loops on the host cannot."""
+    promises: ClassVar[Promises] = Promises()
+    """Where it differs by design from other physics."""
 
     @abc.abstractmethod
     def check(self, mjm: mujoco.MjModel) -> None:
@@ -141,16 +164,16 @@ class Physics(abc.ABC, Generic[M, D]):
         """Advance every world by exactly its `opt.timestep`."""
 
     def run(self, m: M, d: D, n: int) -> D:
-        """Advance every world by n timesteps, with nobody to look or to write in between.
+        """Advance every world by n timesteps; nothing is read or written in between.
 
-        A captured step is replayed n times instead.
+        Not called if the step is captured: then the graph is replayed n times.
         """
         for _ in range(n):
             d = self.step(m, d)
         return d
 
     def compile(self, m: M, d: D) -> None:
-        """Get ready to step, without stepping; for a physics that cannot be captured and launches graphs of its own."""
+        """Compile what a step needs, without stepping; for a physics that is not captured. Called before each run."""
 
     @abc.abstractmethod
     def get_state(self, m: M, d: D) -> State:
@@ -158,7 +181,7 @@ class Physics(abc.ABC, Generic[M, D]):
 
     @abc.abstractmethod
     def set_state(self, m: M, d: D, state: State) -> D:
-        """Put every world into the given state; raise InputError and change nothing if it is unfit."""
+        """Put every world into the given state; raise InputError and change nothing if it does not fit."""
 
     @abc.abstractmethod
     def reset(self, m: M, d: D, mask: NDArray[np.bool_]) -> D:
@@ -170,12 +193,21 @@ class Physics(abc.ABC, Generic[M, D]):
 
     @abc.abstractmethod
     def arrays(self, m: M, d: D) -> Mapping[str, Any]:
-        """Every device array that a step reads from before: state, inputs, memory of the solver, counters.
+        """Every device array that a step reads before writing it: state, inputs, warm start, counters.
 
-        `qpos, qvel, ctrl, qfrc_applied, xfrc_applied` are always among them, with a leading world axis; `mocap_pos` and
-        `mocap_quat` where bodies can be moved by hand.
-        Copies of all of them bring the simulation back exactly.
+        Copying all of them back restores the simulation exactly. Each has a leading world axis, unless it counts over
+        all worlds. Always among them: `qpos, qvel, ctrl, qfrc_applied, xfrc_applied`; `mocap_pos` and `mocap_quat` if
+        the model has mocap bodies; `overflow`, (nworld,) integers, if the physics has buffers that can overflow. A step
+        only sets bits of `overflow`; `health` explains them.
         """
+
+    def results(self, m: M, d: D) -> Mapping[str, Any]:
+        """Every device array, not among `arrays`, in which a step leaves results: contacts, sensors, poses.
+
+        `Simulation.compile` runs a step and then restores them, so that nothing is seen of it. A physics that is not
+        captured, or keeps no results on the device, has none.
+        """
+        return {}
 
     @abc.abstractmethod
     def contacts(self, m: M, d: D) -> Contacts:
@@ -187,11 +219,7 @@ class Physics(abc.ABC, Generic[M, D]):
 
     @abc.abstractmethod
     def health(self, m: M, d: D) -> Health:
-        """Overflow since the start, a reset or `forget_overflow`; worlds that are no longer finite; peaks."""
-
-    @abc.abstractmethod
-    def forget_overflow(self, m: M, d: D) -> D:
-        """Clear what `health` remembers of overflow."""
+        """Overflow on record, worlds that are no longer finite, peaks."""
 
 
 class StagedPhysics(Physics[M, D]):
@@ -201,17 +229,17 @@ class StagedPhysics(Physics[M, D]):
     def stages(self, m: M, d: D) -> list[Stage]:
         """The step as named stages in order; running them all advances every world once.
 
-        All but the last leave the state alone and may be repeated; "contact" adds to what "constraints", where there
-        is such a stage, has begun.
+        All but the last leave the state as it is and may be repeated. "contact" continues what "constraints" began, if
+        there is such a stage.
         """
 
 
 class CountingPhysics(Physics[M, D]):
-    """A physics that counts what its solver does."""
+    """A physics that counts the work of its solver."""
 
     @abc.abstractmethod
     def stats(self, m: M, d: D) -> Stats:
-        """What was done since the start of each world."""
+        """The counts since the start of each world."""
 
 
 class DifferentiablePhysics(Physics[M, D]):
@@ -219,9 +247,9 @@ class DifferentiablePhysics(Physics[M, D]):
 
     @abc.abstractmethod
     def jacobian(self, m: M, d: D, wrt: Sequence[str] = ("state", "ctrl")) -> dict[str, NDArray[np.floating]]:
-        """Derivatives of the state after a step, for each name in `wrt`, (nworld, 2 nv + na, size of it).
+        """Derivatives of the state after a step with respect to each name in `wrt`, (nworld, 2 nv + na, its size).
 
-        States are counted in MuJoCo's tangent space: a small motion (nv), velocities (nv), activations (na). Names are
+        States are differentiated in MuJoCo's tangent space: motion (nv), velocities (nv), activations (na). Names are
         "state", "ctrl", "qfrc_applied" and the parameters that the physics documents.
         """
 
@@ -229,17 +257,17 @@ class DifferentiablePhysics(Physics[M, D]):
     def hessian(
         self, m: M, d: D, cost: Callable[..., Any], wrt: Sequence[str] = ("state", "ctrl")
     ) -> NDArray[np.floating]:
-        """Second derivatives of a cost of the state after a step, by all in `wrt` in that order, (nworld, n, n)."""
+        """Second derivatives of a cost of the state after a step, by all in `wrt` in this order, (nworld, n, n)."""
 
     @abc.abstractmethod
     def rollout(self, m: M, d: D, ctrl: ArrayLike) -> State:
-        """States over the controls of T steps, (nworld, T, nu): (nworld, T + 1, ...), the first where the data is."""
+        """States over the controls of T steps, (nworld, T, nu): (nworld, T + 1, ...), the current state first."""
 
     @abc.abstractmethod
     def gradient(
         self, m: M, d: D, ctrl: ArrayLike, cost: Callable[..., Any]
     ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """A cost of such a rollout, (nworld,), and its derivatives by all its controls, (nworld, T, nu).
+        """The cost of such a rollout, (nworld,), and its derivatives by all controls, (nworld, T, nu).
 
-        `cost` is a function of the physics' own arrays, of the states of one world, (T + 1, ...).
+        `cost` is a function of the states of one world, (T + 1, ...), in the physics' own arrays.
         """

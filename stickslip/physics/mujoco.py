@@ -7,26 +7,26 @@ from typing import ClassVar, final
 import mujoco
 import mujoco_warp as mjw
 
-from stickslip.errors import InputError
-from stickslip.physics.base import Stage
-from stickslip.physics.stages import compose
-from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
+from stickslip import parameters
+from stickslip.parameters import parameter
+from stickslip.physics.base import Stage, StagedPhysics
+from stickslip.physics.mjwarp.data import Data
+from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
+from stickslip.physics.mjwarp.plan import PlanStage
+from stickslip.physics.mjwarp.stages import compose
 
 
 @final
+@parameters.checked
 @dataclasses.dataclass(frozen=True)
-class MuJoCo(WarpPhysics[mjw.Model]):
-    """MuJoCo Warp as it is: its solver, its options, all taken from the model.
+class MuJoCo(WarpPhysics[mjw.Model, Data], StagedPhysics[mjw.Model, Data]):
+    """MuJoCo Warp unchanged: solver and options are those of the model.
 
     Against creep its users set `<option cone="elliptic" impratio="100"/>`; `anti_creep=True` does that.
     """
 
     name: ClassVar[str] = "mujoco"
-    anti_creep: bool = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.anti_creep, bool):
-            raise InputError(f"anti_creep is {self.anti_creep!r}: it must be True or False")
+    anti_creep: bool = parameter(False, "elliptic friction cone and impratio 100, as recommended against creep")
 
     def check(self, mjm: mujoco.MjModel) -> None:
         self.put_model(mjm)
@@ -45,8 +45,8 @@ class MuJoCo(WarpPhysics[mjw.Model]):
         mjm.opt.impratio = 100.0
         return mjm
 
-    def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
-        return mjw.make_data(self._own_options(mjm), nworld=nworld, nconmax=nconmax, njmax=njmax)
+    def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> Data:
+        return Data.extend(mjw.make_data(self._own_options(mjm), nworld=nworld, nconmax=nconmax, njmax=njmax), mjm)
 
     def advance(self, m: mjw.Model, d: Data) -> None:
         mjw.step(m, d)
@@ -62,6 +62,6 @@ class MuJoCo(WarpPhysics[mjw.Model]):
             d,
             rows=lambda: mjw.make_constraint(m, d),
             acceleration=lambda: mjw.fwd_acceleration(m, d, factorize=True),
-            solve=[("contact", lambda: mjw.solve(m, d))],
-            integration=lambda: integrator(m, d),
-        )
+            solve=(PlanStage("contact", lambda: mjw.solve(m, d), ("smooth acceleration", "collision")),),
+            integration=PlanStage("integration", lambda: integrator(m, d), ("force sensors",)),
+        ).timed()

@@ -1,11 +1,15 @@
-"""The built-in scenes, each a module that writes MJCF text. `CATALOGUE` holds them by name."""
+"""The built-in scenes: each an MJCF file and a module that edits it by parameters. `CATALOGUE` has them by name.
+
+To add one, write the module and its file, and name it in the catalogue. Nothing here imports MuJoCo before a scene is
+built, so that names and parameters are checked at once.
+"""
 
 from __future__ import annotations
 
-import difflib
 from types import ModuleType
+from typing import Any
 
-from stickslip.errors import SceneError
+from stickslip.errors import InputError, SceneError, unknown
 from stickslip.scenes import (
     bouncing_ball,
     box_on_slope,
@@ -33,11 +37,12 @@ from stickslip.scenes import (
     stiff_arm,
     thrown_cube,
 )
-from stickslip.scenes.scene import Parameter, Scene
+from stickslip.scenes.scene import Scene
+from stickslip.spec import split
 
-__all__ = ["CATALOGUE", "Parameter", "Scene", "buffers", "get", "names"]
+__all__ = ["CATALOGUE", "Scene", "buffers", "get", "names", "resolve"]
 
-_ALONE: tuple[ModuleType, ...] = (
+_MODULES: tuple[ModuleType, ...] = (
     drop_test,
     scaling,
     box_on_slope,
@@ -65,24 +70,33 @@ _ALONE: tuple[ModuleType, ...] = (
 )
 
 CATALOGUE: dict[str, Scene] = {
-    scene.name: scene for scene in (*(module.SCENE for module in _ALONE), clutter.SOFT, clutter.HARD)
+    scene.name: scene for scene in (*(module.SCENE for module in _MODULES), clutter.SOFT, clutter.HARD)
 }
 
 
 def names() -> list[str]:
-    """Returns the names of all built-in scenes."""
+    """The names of all built-in scenes."""
     return list(CATALOGUE)
 
 
 def get(name: str) -> Scene:
-    """Returns the built-in scene called `name`; raises SceneError with the close names if there is none."""
+    """The built-in scene called `name`; raises SceneError with similar names if there is none."""
     if name not in CATALOGUE:
-        close = difflib.get_close_matches(name, CATALOGUE, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(repr(c) for c in close)}? " if close else ""
-        raise SceneError(f"no scene named {name!r}; {hint}`stickslip scenes` lists all")
+        raise SceneError(f"{unknown('scene', name, CATALOGUE)}; `stickslip scenes` describes them")
     return CATALOGUE[name]
 
 
+def resolve(text: str) -> tuple[Scene, dict[str, Any]]:
+    """The built-in scene and the parameters that "name" or "name:key=value,key=value" names; raises SceneError."""
+    try:
+        name, given = split(text)
+    except InputError as error:
+        raise SceneError(f"scene {error}") from error
+    scene = get(name)
+    scene.values(**given)
+    return scene, given
+
+
 def buffers(name: str, **parameters: object) -> tuple[int, int]:
-    """Returns (nconmax, njmax), the contacts and constraint rows one world of a built-in scene needs room for."""
+    """Contacts and constraint rows to allocate per world of a built-in scene: (nconmax, njmax)."""
     return get(name).buffers(**parameters)

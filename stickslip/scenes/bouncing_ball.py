@@ -1,49 +1,51 @@
-"""Scene "bouncing-ball": a ball falls straight down on a spring-like floor that takes no energy.
+"""Scene "bouncing-ball": a ball falls onto an elastic floor.
 
-MuJoCo's direct form `solref="-k -b"` sets stiffness and damping for each unit of mass that the contact moves, here the
-ball's: k = stiffness / mass, b = 0 is a spring of the given stiffness without a damper, a little softer in the first
-millimetre by the default `solimp`. A physics that does not know `solref` bounces by its own rule.
+MuJoCo's direct form `solref="-k -b"` sets stiffness and damping per unit of effective contact mass, here the ball's.
+So k = stiffness / mass and b = 0 is an undamped spring of the given stiffness; the default `solimp` makes it a little
+softer in the first millimetre. A physics that does not use `solref` bounces by its own rule.
 """
 
 from __future__ import annotations
 
+import dataclasses
+from typing import TYPE_CHECKING
+
+from stickslip.parameters import checked, parameter
 from stickslip.scenes import look
-from stickslip.scenes.scene import Parameter, Scene
+from stickslip.scenes.scene import Scene
+
+if TYPE_CHECKING:
+    import mujoco
 
 RADIUS = 0.05
 """Radius of the ball [m]."""
 
 
-def _content(height: float, mass: float, stiffness: float) -> str:
-    top = height + 2.0 * RADIUS
+@checked
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """Of the scene."""
+
+    height: float = parameter(1.0, "initial height of the ball's lowest point above the floor [m]", 0.01, 100.0)
+    mass: float = parameter(0.1, "mass of the ball [kg]", 0.001, 1000.0)
+    stiffness: float = parameter(1000.0, "contact stiffness [N/m]", 1.0, 1e8)
+
+
+def _edit(spec: mujoco.MjSpec, p: Parameters) -> None:
+    top = p.height + 2.0 * RADIUS
     middle = (0.0, 0.0, 0.45 * top)
-    contact = f'condim="1" solref="{-stiffness / mass:.9g} 0"'
-    return (
-        look.statistic(middle, 1.2 * top)
-        + "  <worldbody>\n"
-        + look.lights(middle, 1.5 * top)
-        + look.camera((0.9 * top, -1.5 * top, 0.9 * top), middle)
-        + f"""\
-    <geom name="floor" type="plane" size="0 0 0.5" material="floor" {contact}/>
-    <body name="ball" pos="0 0 {height + RADIUS:.9g}">
-      <freejoint name="ball"/>
-      <geom name="ball" type="sphere" size="{RADIUS}" mass="{mass:.9g}" material="patches" {contact}/>
-    </body>
-  </worldbody>
-  <keyframe><key name="home"/></keyframe>
-"""
-    )
+    look.set_extent(spec, middle, 1.2 * top)
+    look.set_lights(spec, middle, 1.5 * top)
+    look.set_camera(spec, (0.9 * top, -1.5 * top, 0.9 * top), middle)
+    for name in ("floor", "ball"):
+        spec.geom(name).solref[0] = look.rounded(-p.stiffness / p.mass)
+    spec.geom("ball").mass = look.rounded(p.mass)
+    spec.body("ball").pos[2] = look.rounded(p.height + RADIUS)
 
 
 SCENE = Scene(
-    name="bouncing-ball",
-    summary="a ball dropped on a floor that is a spring without a damper: energy of an elastic contact",
-    content=_content,
-    nconmax=4,
-    njmax=8,
-    parameters=(
-        Parameter("height", 1.0, 0.01, 100.0, "height of the ball's lowest point above the floor at the start [m]"),
-        Parameter("mass", 0.1, 0.001, 1000.0, "mass of the ball [kg]"),
-        Parameter("stiffness", 1000.0, 1.0, 1e8, "stiffness of the contact [N/m]"),
-    ),
+    "bouncing-ball",
+    "a ball dropped on a floor that is a spring without a damper: energy of an elastic contact",
+    Parameters,
+    _edit,
 )

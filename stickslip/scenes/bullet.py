@@ -1,53 +1,56 @@
 """Scene "bullet": a small body shot straight down at a thin plate, which must stop it.
 
-Contacts are found where the distance is below margin + gap and act where it is below the margin: `gap` shows a physics
-what a step would run into, for it to heed or not. Geoms add theirs up; here the bullet has all of it.
+Contacts are detected where the distance is below margin + gap and active where it is below the margin. So `gap` shows
+a physics what it may hit within a step; whether it uses that is its choice. The gaps of two geoms add up; here the
+bullet has all of it.
 """
 
 from __future__ import annotations
 
+import dataclasses
+from typing import TYPE_CHECKING
+
+from stickslip.parameters import checked, parameter
 from stickslip.scenes import look
-from stickslip.scenes.scene import Parameter, Scene
+from stickslip.scenes.scene import Scene
+
+if TYPE_CHECKING:
+    import mujoco
 
 HEIGHT = 0.3
-"""Height of the bullet's lowest point above the plate at the start [m]."""
-MASS = 0.03
-"""Mass of the bullet [kg], about that of a steel ball of 1 cm radius."""
+"""Initial height of the bullet's lowest point above the plate [m]."""
 
 
-def _content(speed: float, thickness: float, radius: float, gap: float, flat: int) -> str:
-    half = 0.5 * thickness
-    low = half if flat else radius
-    kind = f'type="box" size="{radius:.9g} {radius:.9g} {half:.9g}"' if flat else f'type="sphere" size="{radius:.9g}"'
-    middle = (0.0, 0.0, 0.4 * HEIGHT)
-    return (
-        look.statistic(middle, 2.0 * HEIGHT)
-        + "  <worldbody>\n"
-        + look.lights(middle, 3.0 * HEIGHT)
-        + look.camera((1.2 * HEIGHT, -2.2 * HEIGHT, 0.9 * HEIGHT), middle)
-        + f"""\
-    <geom name="plate" type="box" size="0.2 0.2 {half:.9g}" pos="0 0 {-half:.9g}" material="stone"/>
-    <body name="bullet" pos="0 0 {HEIGHT + low:.9g}">
-      <freejoint name="bullet"/>
-      <geom name="bullet" {kind} mass="{MASS:g}" gap="{gap:.9g}" material="coral"/>
-    </body>
-  </worldbody>
-  <keyframe><key name="home" qvel="0 0 {-speed:.9g} 0 0 0"/></keyframe>
-"""
-    )
+@checked
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """Of the scene."""
+
+    speed: float = parameter(5.0, "initial downward velocity [m/s]", 0.0, 100.0)
+    thickness: float = parameter(0.005, "thickness of the plate, and of a flat bullet [m]", 0.0001, 1.0)
+    radius: float = parameter(0.01, "radius of the ball, or half the side of a flat bullet [m]", 0.001, 0.1)
+    gap: float = parameter(0.0, "distance at which contacts are detected before they act [m]", 0.0, 10.0)
+    flat: int = parameter(0, "0: the bullet is a ball, 1: it is a plate", 0, 1)
+
+
+def _edit(spec: mujoco.MjSpec, p: Parameters) -> None:
+    import mujoco
+
+    half = 0.5 * p.thickness
+    plate, bullet = spec.geom("plate"), spec.geom("bullet")
+    plate.size[2], plate.pos[2] = look.rounded(half), look.rounded(-half)
+    if p.flat:
+        bullet.type, bullet.size = mujoco.mjtGeom.mjGEOM_BOX, look.numbers((p.radius, p.radius, half), 9)
+    else:
+        bullet.size[0] = look.rounded(p.radius)
+    bullet.gap = look.rounded(p.gap)
+    spec.body("bullet").pos[2] = look.rounded(HEIGHT + (half if p.flat else p.radius))
+    spec.key("home").qvel = [0.0, 0.0, look.rounded(-p.speed), 0.0, 0.0, 0.0]
 
 
 SCENE = Scene(
-    name="bullet",
-    summary="a small ball or plate shot down at a thin plate: fast bodies pass through what a step jumps over",
-    content=_content,
-    nconmax=16,
-    njmax=64,
-    parameters=(
-        Parameter("speed", 5.0, 0.0, 100.0, "velocity downwards at the start [m/s]"),
-        Parameter("thickness", 0.005, 0.0001, 1.0, "of the plate, and of a bullet that is one [m]"),
-        Parameter("radius", 0.01, 0.001, 0.1, "of the ball, or half the side of a bullet that is a plate [m]"),
-        Parameter("gap", 0.0, 0.0, 10.0, "distance at which contacts are found before they act [m]"),
-        Parameter("flat", 0, 0, 1, "0: the bullet is a ball, 1: it is a plate"),
-    ),
+    "bullet",
+    "a small ball or plate shot down at a thin plate: fast bodies tunnel through what a step jumps over",
+    Parameters,
+    _edit,
 )

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-from stickslip.scenes import pile
-from stickslip.scenes.scene import Parameter, Scene
+import dataclasses
+from typing import TYPE_CHECKING
+
+from stickslip.parameters import checked, parameter
+from stickslip.scenes import look, pile
+from stickslip.scenes.scene import Scene
+
+if TYPE_CHECKING:
+    import mujoco
 
 
-def _content(n: int, layers: int) -> str:
+@checked
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """Of the scene."""
+
+    n: int = parameter(5, "bodies along each side of a layer", 1, 12)
+    layers: int = parameter(
+        5, "layers, of one kind each: cubes, cylinders, ellipsoids, capsules, spheres, cubes, ...", 1, 10
+    )
+
+
+def _edit(spec: mujoco.MjSpec, p: Parameters) -> None:
     kinds = list(pile.KINDS)
-    return pile.content([kinds[layer % len(kinds)] for layer in range(layers)], n)
-
-
-def _nconmax(n: int, layers: int) -> int:
-    # Cubes and cylinders rest on four points each, the layers above on fewer. The most C MuJoCo sees in the fall:
+    pile.add_layers(spec, [kinds[layer % len(kinds)] for layer in range(p.layers)], p.n)
+    # Cubes and cylinders rest on four points each, the layers above on fewer. The most that MuJoCo in C finds:
     # 340 contacts at n=5, layers=5; 100 at n=5, layers=1; 72 at n=3, layers=2; 205 at n=3, layers=10.
-    return 16 + n * n * (6 * min(layers, 2) + 4 * max(layers - 2, 0))
-
-
-def _njmax(n: int, layers: int) -> int:
-    # A contact with condim 3 and a pyramidal cone has four rows.
-    return 4 * _nconmax(n, layers)
+    nconmax = 16 + p.n * p.n * (6 * min(p.layers, 2) + 4 * max(p.layers - 2, 0))
+    look.set_buffers(spec, nconmax, 4 * nconmax)  # a contact with condim 3 and a pyramidal cone has four rows
 
 
 SCENE = Scene(
-    name="drop-test",
-    summary="layers of n x n cubes, cylinders, ellipsoids, capsules and spheres of about 5 cm dropped onto a block",
-    content=_content,
-    nconmax=_nconmax,
-    njmax=_njmax,
-    parameters=(
-        Parameter("n", 5, 1, 12, "bodies along each side of a layer"),
-        Parameter(
-            "layers", 5, 1, 10, "layers, one kind each: cubes, cylinders, ellipsoids, capsules, spheres, cubes..."
-        ),
-    ),
+    "drop-test",
+    "layers of n x n cubes, cylinders, ellipsoids, capsules and spheres of about 5 cm dropped onto a block",
+    Parameters,
+    _edit,
+    file=pile.FILE,
 )

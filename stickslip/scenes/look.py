@@ -1,75 +1,69 @@
-"""How every built-in scene looks: time step, light, colours, floor and the camera named "overview"."""
+"""Edits that many scenes share: view and lights that fit the size of a scene, friction, buffer sizes.
+
+The look itself (time step, lights, colours) is in the file `FILE`, which every scene includes.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-SHARED = """\
-  <compiler angle="radian" autolimits="true"/>
-  <option timestep="0.002"/>
-  <visual>
-    <global offwidth="1280" offheight="960"/>
-    <headlight ambient="0.32 0.32 0.34" diffuse="0.28 0.28 0.28" specular="0 0 0"/>
-    <quality shadowsize="4096" offsamples="4"/>
-    <map znear="0.02" zfar="60" haze="0.35"/>
-    <rgba haze="0.90 0.93 0.95 1" contactpoint="0.86 0.35 0.29 1" contactforce="0.86 0.35 0.29 1"/>
-  </visual>
-  <asset>
-    <texture name="sky" type="skybox" builtin="gradient" rgb1="0.93 0.95 0.97" rgb2="0.70 0.79 0.87"
-      width="256" height="1536"/>
-    <texture name="tiles" type="2d" builtin="checker" rgb1="0.84 0.85 0.85" rgb2="0.77 0.79 0.80"
-      mark="edge" markrgb="0.90 0.91 0.91" width="256" height="256"/>
-    <texture name="patches" type="cube" builtin="checker" rgb1="0.89 0.53 0.40" rgb2="0.97 0.90 0.82"
-      width="128" height="128"/>
-    <material name="floor" texture="tiles" texrepeat="5 5" texuniform="true" specular="0.05"/>
-    <material name="slate" rgba="0.36 0.42 0.49 1" specular="0.2" shininess="0.3"/>
-    <material name="stone" rgba="0.66 0.68 0.70 1" specular="0.1" shininess="0.2"/>
-    <material name="blue" rgba="0.36 0.56 0.76 1" specular="0.3" shininess="0.4"/>
-    <material name="teal" rgba="0.37 0.68 0.65 1" specular="0.3" shininess="0.4"/>
-    <material name="sand" rgba="0.93 0.77 0.48 1" specular="0.3" shininess="0.4"/>
-    <material name="coral" rgba="0.89 0.53 0.40 1" specular="0.3" shininess="0.4"/>
-    <material name="plum" rgba="0.60 0.47 0.66 1" specular="0.3" shininess="0.4"/>
-    <material name="cream" rgba="0.96 0.92 0.85 1" specular="0.2" shininess="0.3"/>
-    <material name="patches" texture="patches" specular="0.2" shininess="0.3"/>
-  </asset>
-"""
+if TYPE_CHECKING:
+    import mujoco
 
+FILE = "look.xml"
 Vector = tuple[float, float, float]
 
-FLOOR = '    <geom name="floor" type="plane" size="0 0 0.5" material="floor"/>\n'
+
+def rounded(value: float, digits: int = 9) -> float:
+    """A number with that many significant digits, so that 3 * 0.1 becomes 0.3, as a person writes it in MJCF."""
+    return float(f"{value:.{digits}g}")
 
 
-def numbers(values: tuple[float, ...] | list[float]) -> str:
-    """Writes numbers for an MJCF attribute: "0 0.5 1"."""
-    return " ".join(f"{v:.7g}" for v in values)
+def numbers(values: Iterable[float], digits: int = 7) -> list[float]:
+    """Numbers with that many significant digits each."""
+    return [rounded(value, digits) for value in values]
 
 
-def statistic(center: Vector, extent: float) -> str:
-    """The scene's middle and size [m], which set the viewer's first view, clipping and shadows."""
-    return f'  <statistic center="{numbers(center)}" extent="{extent:g}" meansize="0.05"/>\n'
+def set_extent(spec: mujoco.MjSpec, center: Vector, extent: float) -> None:
+    """Set the center and size of the scene [m], which determine a viewer's first view, clipping and shadows."""
+    spec.stat.center, spec.stat.extent = numbers(center), rounded(extent, 6)
 
 
-def lights(target: Vector, distance: float) -> str:
-    """One light from above that casts shadows and a weak one from the other side, `distance` m from `target`."""
+def set_lights(spec: mujoco.MjSpec, target: Vector, distance: float) -> None:
+    """Move the lights "key" (from above) and "fill" (from the other side) to `distance` m from `target`."""
     x, y, z = target
     key = (x - 0.6 * distance, y - 0.8 * distance, z + 2.2 * distance)
     fill = (x + 0.6 * distance, y + 0.5 * distance, z + 0.6 * distance)
-    text = ""
-    for name, eye, diffuse, shadow in (("key", key, 0.55, "true"), ("fill", fill, 0.18, "false")):
-        direction = tuple(t - e for t, e in zip(target, eye, strict=True))
-        text += (
-            f'    <light name="{name}" type="directional" pos="{numbers(eye)}" dir="{numbers(direction)}"'
-            f' diffuse="{diffuse} {diffuse} {diffuse}" specular="0.2 0.2 0.2" castshadow="{shadow}"/>\n'
-        )
-    return text
+    for name, eye in (("key", key), ("fill", fill)):
+        light = spec.light(name)
+        light.pos, light.dir = numbers(eye), numbers(t - e for t, e in zip(target, eye, strict=True))
 
 
-def camera(eye: Vector, target: Vector, fovy: float = 40.0) -> str:
-    """The camera "overview" at `eye` [m], looking at `target` with z up; `fovy` in degrees."""
+def set_camera(spec: mujoco.MjSpec, eye: Vector, target: Vector) -> None:
+    """Move the camera "overview" to `eye` [m], looking at `target` with z up."""
     back = [e - t for e, t in zip(eye, target, strict=True)]
     flat = math.hypot(back[0], back[1])
     length = math.hypot(flat, back[2])
     right = (-back[1] / flat, back[0] / flat, 0.0)
     back = [b / length for b in back]
     up = (-back[2] * right[1], back[2] * right[0], back[0] * right[1] - back[1] * right[0])
-    return f'    <camera name="overview" pos="{numbers(eye)}" xyaxes="{numbers(right + up)}" fovy="{fovy:g}"/>\n'
+    camera = spec.camera("overview")
+    camera.pos, camera.alt.xyaxes = numbers(eye), numbers(right + up)
+
+
+def set_friction(spec: mujoco.MjSpec, mu: float, *geoms: str) -> None:
+    """Set the sliding friction of geoms."""
+    for name in geoms:
+        spec.geom(name).friction[0] = rounded(mu)
+
+
+def set_buffers(spec: mujoco.MjSpec, nconmax: int, njmax: int) -> None:
+    """Set how many contacts and constraint rows to allocate per world."""
+    spec.numeric("nconmax").data, spec.numeric("njmax").data = [nconmax], [njmax]
+
+
+def buffers(spec: mujoco.MjSpec) -> tuple[int, int]:
+    """How many contacts and constraint rows to allocate per world: (nconmax, njmax)."""
+    return int(spec.numeric("nconmax").data[0]), int(spec.numeric("njmax").data[0])

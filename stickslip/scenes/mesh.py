@@ -1,7 +1,7 @@
-"""Closed triangle meshes: volume, mass properties, the pose in which one rests, and the two that scenes use.
+"""Closed triangle meshes: volume, mass properties, resting pose, and the two meshes that scenes use.
 
-`bunny` is the Stanford bunny that comes with Warp's examples; reading it needs usd-core. `stand_in` is a shape of
-our own without any symmetry, of the same volume, for where that is missing.
+`bunny` is the Stanford bunny that comes with Warp's examples; reading it needs usd-core. `stand_in` is an asymmetric
+shape of our own with the same volume, used if the bunny cannot be read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from stickslip.errors import MissingExtra
 
 VOLUME = 2.176e-3
-"""Of both meshes [m^3]: 2.176 kg with the density of water."""
+"""Volume of both meshes [m^3]: 2.176 kg at the density of water."""
 _RINGS, _SPOKES = 14, 24
 """Circles of latitude between the poles of the stand-in, and vertices on each."""
 _BUMPS = (
@@ -28,13 +28,13 @@ _BUMPS = (
     ((-0.55, -0.25, 0.75), 0.55, 0.34),
     ((-0.85, 0.40, -0.05), 0.25, 0.70),
 )
-"""Of the stand-in: direction, height in radii and width in radians."""
+"""Bumps of the stand-in: direction, height in radii and width in radians."""
 _FLAT = -0.6
 """Height at which the stand-in's base is cut, in radii."""
 
 
 _SLACK = 1e-9
-"""How far beside a face the centre of mass may be to count as above it [m]: it may be above the seam of two."""
+"""Distance beside a face at which the center of mass still counts as above it [m]: it may be above an edge."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Mesh:
     faces: NDArray[np.int64]
 
     def moments(self) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        """Volume, and the integrals of x and x x^T over it: summed over tetrahedra with a corner in the origin."""
+        """Volume and integrals of x and x x^T over it, summed over tetrahedra with one corner at the origin."""
         corners = self.vertices[self.faces]
         volumes = np.linalg.det(corners) / 6.0
         total = corners.sum(axis=1)
@@ -60,18 +60,18 @@ class Mesh:
         return float(volumes.sum()), first, second / 20.0
 
     def centre(self) -> NDArray[np.float64]:
-        """Centre of mass [m]."""
+        """Center of mass [m]."""
         volume, first, _ = self.moments()
         return first / volume
 
     def inertia(self, mass: float) -> NDArray[np.float64]:
-        """About the centre of mass [kg m^2], (3, 3)."""
+        """Inertia about the center of mass [kg m^2], (3, 3)."""
         volume, first, second = self.moments()
         spread = second / volume - np.outer(first, first) / volume**2
         return mass * (np.trace(spread) * np.eye(3) - spread)
 
     def of_volume(self, volume: float) -> Mesh:
-        """Scaled to a volume [m^3]."""
+        """The mesh scaled to a volume [m^3]."""
         return Mesh(self.vertices * (volume / self.moments()[0]) ** (1.0 / 3.0), self.faces)
 
     def watertight(self) -> bool:
@@ -80,30 +80,38 @@ class Mesh:
         there = {tuple(edge) for edge in edges.tolist()}
         return len(there) == len(edges) and all((b, a) in there for a, b in there)
 
+    def add_to(self, spec: mujoco.MjSpec, name: str) -> None:
+        """Add the mesh to a spec as an asset, with the mass properties of the shape itself (not of its hull)."""
+        vertices = [float(f"{x:.9g}") for x in self.vertices.ravel()]
+        kind = mujoco.mjtMeshInertia.mjMESH_INERTIA_EXACT
+        spec.add_mesh(name=name, inertia=kind, uservert=vertices, userface=self.faces.ravel().tolist())
+
     def asset(self, name: str) -> str:
-        """The mesh as an MJCF asset, with the mass properties of the shape itself (not of its hull)."""
+        """The same as MJCF text."""
         vertex = " ".join(f"{x:.9g}" for x in self.vertices.ravel())
         face = " ".join(map(str, self.faces.ravel()))
         return f'    <mesh name="{name}" inertia="exact" vertex="{vertex}" face="{face}"/>\n'
 
     def hull(self) -> NDArray[np.int64]:
-        """The faces of the convex hull as MuJoCo finds it, by index of vertex (k, 3)."""
-        text = f'<mujoco><asset>{self.asset("m")}</asset><worldbody><geom type="mesh" mesh="m"/></worldbody></mujoco>'
-        graph = mujoco.MjModel.from_xml_string(text).mesh_graph
+        """Faces of the convex hull as MuJoCo computes it, as vertex indices (k, 3)."""
+        spec = mujoco.MjSpec()
+        self.add_to(spec, "m")
+        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname="m")
+        graph = spec.compile().mesh_graph
         count = int(graph[1])
         return np.array(graph[-3 * count :], dtype=np.int64).reshape(count, 3)
 
     def at_rest(self) -> Mesh:
-        """Turned as little as it takes to rest on a plane below it, its centre of mass in the origin.
+        """The mesh rotated as little as needed to rest on a plane below it, with its center of mass at the origin.
 
-        It rests on that face of its hull, among those that the centre of mass is above, which is nearest to lying flat.
+        It rests on a face of its hull: of those below the center of mass, the one nearest to horizontal.
         """
         vertices = self.vertices - self.centre()
         a, b, c = (vertices[corner] for corner in self.hull().T)
         normal = np.cross(b - a, c - a)
         normal /= np.linalg.norm(normal, axis=1)[:, None]
         normal *= np.sign(np.einsum("ij,ij->i", normal, a))[:, None]  # outward: the origin is inside
-        turn = np.cross(b - a, c - b)  # of the corners' order, which MuJoCo does not promise
+        turn = np.cross(b - a, c - b)  # orientation of the corners, which MuJoCo does not guarantee
         sense = np.sign(np.einsum("ij,ij->i", turn, normal))
         above = []
         for start, end in ((a, b), (b, c), (c, a)):
@@ -115,14 +123,14 @@ class Mesh:
 
 
 def _rotation(start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The smallest rotation that takes one unit vector to another, not its opposite."""
+    """The smallest rotation that maps one unit vector to another, which is not its opposite."""
     x, y, z = np.cross(start, end)
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     return np.eye(3) + cross + cross @ cross / (1.0 + start @ end)
 
 
 def _bunny_file() -> pathlib.Path | None:
-    """Warp's example asset, without importing Warp; None if it is not there."""
+    """Warp's example asset, found without importing Warp; None if it is missing."""
     found = importlib.util.find_spec("warp")
     if found is None or found.origin is None:
         return None
@@ -133,7 +141,7 @@ def _bunny_file() -> pathlib.Path | None:
 def missing_bunny() -> str | None:
     """Why the bunny cannot be read, or None if it can."""
     if _bunny_file() is None:
-        return "the installed Warp brings no examples/assets/bunny.usd"
+        return "the installed Warp has no examples/assets/bunny.usd"
     if importlib.util.find_spec("pxr") is None:
         return "it needs usd-core: pip install 'stickslip[bench]'"
     return None
@@ -141,7 +149,7 @@ def missing_bunny() -> str | None:
 
 @functools.lru_cache
 def bunny() -> Mesh:
-    """The Stanford bunny at rest, z up, centre of mass in the origin; raises MissingExtra if it cannot be read."""
+    """The Stanford bunny at rest, z up, center of mass at the origin; raises MissingExtra if it cannot be read."""
     reason, path = missing_bunny(), _bunny_file()
     if reason is not None or path is None:
         raise MissingExtra(f"the bunny cannot be read: {reason}")
@@ -157,7 +165,7 @@ def bunny() -> Mesh:
 
 @functools.lru_cache
 def stand_in() -> Mesh:
-    """A ball with bumps of different sizes on a flat base, at rest as `bunny` is."""
+    """A ball with bumps of different sizes on a flat base, in its resting pose."""
     polar = np.repeat(np.arange(1, _RINGS + 1) * math.pi / (_RINGS + 1), _SPOKES)
     around = np.tile(np.arange(_SPOKES) * 2.0 * math.pi / _SPOKES, _RINGS)
     ball = np.stack([np.sin(polar) * np.cos(around), np.sin(polar) * np.sin(around), np.cos(polar)], axis=1)

@@ -1,70 +1,42 @@
-"""Scene "pinch": a capsule held in the air by friction alone, between two upright pads that press with a given force.
+"""Scene "pinch": a capsule held in the air by friction alone, between two vertical pads that press with a given force.
 
-The capsule lies level, its flanks along the pads: each pad touches it at both ends of its straight part. Its four
-contacts stand at the height of its middle, so it neither swings nor tips, and all that is left to do is to hold its
-weight: m g / (2 mu) is what each pad must press with at the least. The pads run on slides towards each other and touch
-it at the start; motors push them with a constant force. The slides are damped, so that the grasp does not wander along
-them. The capsule starts at the origin, where single precision tells the slowest creep, and the floor is below.
+The capsule lies horizontally, parallel to the pads: each pad touches it at both ends of its straight part. The four
+contacts are at the height of its center, so it neither swings nor tips; they only have to carry its weight. Each pad
+must press with at least m g / (2 mu). The pads move on slide joints towards each other and touch it at the start;
+motors push them with a constant force. The slides are damped, so that the grasp does not drift along them. The capsule
+starts at the origin, where single precision resolves the slowest creep; the floor is below.
 """
 
 from __future__ import annotations
 
+import dataclasses
+from typing import TYPE_CHECKING
+
+from stickslip.parameters import checked, parameter
 from stickslip.scenes import look
-from stickslip.scenes.scene import Parameter, Scene
+from stickslip.scenes.scene import Scene
 
-RADIUS = 0.02
-"""Radius of the capsule [m]."""
-STRAIGHT = 0.03
-"""Half of the straight part of the capsule [m]."""
+if TYPE_CHECKING:
+    import mujoco
+
 PAD = (0.045, 0.01, 0.08)
-"""Halves of a pad's sides [m]; the last one is its height: the capsule starts at the middle of the pads."""
-FLOOR = -0.25
-"""Height of the floor below the capsule's middle at the start [m]."""
+"""Half sizes of a pad [m]; the capsule starts at the middle of its height."""
 
 
-def _content(mass: float, mu: float, force: float) -> str:
-    middle = (0.0, 0.0, -0.03)
-    friction = f"{mu:.9g} 0.005 0.0001"
-    pads = ""
-    for name, side in (("left", 1), ("right", -1)):
-        pads += f"""\
-    <body name="{name}" pos="0 {side * (RADIUS + PAD[1]):.9g} 0">
-      <joint name="{name}" type="slide" axis="0 {-side} 0" damping="5"/>
-      <geom name="{name}" type="box" size="{look.numbers(PAD)}" mass="0.2" material="slate" friction="{friction}"/>
-    </body>
-"""
-    return (
-        look.statistic(middle, 0.4)
-        + "  <worldbody>\n"
-        + look.lights(middle, 0.6)
-        + look.camera((0.42, -0.2, 0.12), middle)
-        + f'    <geom name="floor" type="plane" size="0 0 0.5" pos="0 0 {FLOOR:g}" material="floor"/>\n'
-        + pads
-        + f"""\
-    <body name="capsule">
-      <freejoint name="capsule"/>
-      <geom name="capsule" type="capsule" size="{RADIUS} {STRAIGHT}" quat="0.70710678 0 0.70710678 0" mass="{mass:.9g}"
-        material="coral" friction="{friction}"/>
-    </body>
-  </worldbody>
-  <actuator>
-    <motor name="left" joint="left" ctrlrange="0 1000"/>
-    <motor name="right" joint="right" ctrlrange="0 1000"/>
-  </actuator>
-  <keyframe><key name="home" ctrl="{force:.9g} {force:.9g}"/></keyframe>
-"""
-    )
+@checked
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """Of the scene."""
+
+    mass: float = parameter(0.3, "mass of the capsule [kg]", 0.001, 10.0)
+    mu: float = parameter(1.0, "friction coefficient", 0.01, 5.0)
+    force: float = parameter(3.0, "force of each pad [N]", 0.0, 1000.0)
 
 
-SCENE = Scene(
-    name="pinch",
-    summary="a capsule held between two pads by friction alone: creep of a grasp",
-    content=_content,
-    nconmax=12,
-    njmax=48,
-    parameters=(
-        Parameter("mass", 0.3, 0.001, 10.0, "mass of the capsule [kg]"),
-        Parameter("mu", 1.0, 0.01, 5.0, "coefficient of friction"),
-        Parameter("force", 3.0, 0.0, 1000.0, "force each pad presses with [N]"),
-    ),
-)
+def _edit(spec: mujoco.MjSpec, p: Parameters) -> None:
+    look.set_friction(spec, p.mu, "left", "right", "capsule")
+    spec.geom("capsule").mass = look.rounded(p.mass)
+    spec.key("home").ctrl = [look.rounded(p.force)] * 2
+
+
+SCENE = Scene("pinch", "a capsule held between two pads by friction alone: creep of a grasp", Parameters, _edit)

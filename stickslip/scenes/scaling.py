@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from stickslip.scenes import pile
-from stickslip.scenes.scene import Scene
+from typing import TYPE_CHECKING
+
+from stickslip.scenes import look, pile
+from stickslip.scenes.scene import NoParameters, Scene
+
+if TYPE_CHECKING:
+    import mujoco
 
 
-def _content() -> str:
-    return pile.content(["cube", "capsule", "sphere"], 2)
+def _edit(spec: mujoco.MjSpec, p: NoParameters) -> None:
+    pile.add_layers(spec, ["cube", "capsule", "sphere"], 2)
+    look.set_buffers(spec, 48, 192)
 
 
 SCENE = Scene(
-    name="scaling",
-    summary="2 x 2 cubes, capsules and spheres dropped onto a block; for many worlds at once",
-    content=_content,
-    nconmax=48,
-    njmax=192,
+    "scaling",
+    "2 x 2 cubes, capsules and spheres dropped onto a block; for many worlds at once",
+    NoParameters,
+    _edit,
+    file=pile.FILE,
 )

@@ -1,96 +1,81 @@
-"""What a built-in scene is: a name, a summary, its parameters and the function that writes its MJCF."""
+"""What a built-in scene is: an MJCF file, its parameters, and the function that edits the file's spec by them."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from stickslip.errors import SceneError
+from stickslip import parameters
+from stickslip.errors import InputError, SceneError
 from stickslip.scenes import look
+from stickslip.spec import make
+
+if TYPE_CHECKING:
+    import mujoco
+
+FOLDER = Path(__file__).parent
+"""Where the MJCF files of scenes are."""
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One number a scene can be built with. It is an integer if `default` is one."""
-
-    name: str
-    default: int | float
-    low: int | float
-    """Smallest allowed value, included."""
-    high: int | float
-    """Largest allowed value, included."""
-    meaning: str
-    """What it sets, with its SI unit."""
-
-    def __str__(self) -> str:
-        kind = "integer" if isinstance(self.default, int) else "number"
-        return f"{self.name}={self.default} ({kind}, {self.low} to {self.high}): {self.meaning}"
-
-    def check(self, scene: str, value: object) -> int | float:
-        """Returns `value` as this parameter's kind of number, or raises SceneError.
-
-        Args:
-            scene: name of the scene, for the message
-            value: a number, or the text of one
-        """
-        problem = SceneError(f"scene {scene!r}: {self.name}={value} is not allowed; use {self}")
-        if isinstance(value, bool):
-            raise problem
-        try:
-            number = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError, OverflowError):
-            raise problem from None
-        if not math.isfinite(number) or not self.low <= number <= self.high:
-            raise problem
-        if isinstance(self.default, int):
-            if number != int(number):
-                raise problem
-            return int(number)
-        return number
+@dataclasses.dataclass(frozen=True)
+class NoParameters:
+    """Parameters of a scene that has none."""
 
 
-@dataclass(frozen=True)
+def _keep(spec: mujoco.MjSpec, values: Any) -> None:
+    """Edit nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Scene:
-    """A built-in scene."""
+    """A built-in scene.
+
+    Attributes:
+        name: its name in `stickslip.load`
+        summary: one line: what it contains and what it is good for
+        kind: dataclass of its parameters
+        edit: applies parameters to the spec of the file
+        file: name of the MJCF file in this folder, the scene with default parameters; by default from the scene's name
+    """
 
     name: str
     summary: str
-    """One line: what is in it and what it is good for."""
-    content: Callable[..., str]
-    """Takes every parameter by name; gives what stands inside `<mujoco>`, without the shared look and the hints."""
-    nconmax: int | Callable[..., int]
-    """Contacts to make room for in one world, or a function of the parameters."""
-    njmax: int | Callable[..., int]
-    """Constraint rows to make room for in one world, or a function of the parameters."""
-    parameters: tuple[Parameter, ...] = ()
+    kind: type = NoParameters
+    edit: Callable[[mujoco.MjSpec, Any], None] = _keep
+    file: str = ""
 
-    def values(self, **given: object) -> dict[str, int | float]:
-        """Returns every parameter: the given ones checked, the others at their defaults."""
-        known = {p.name: p for p in self.parameters}
-        for name in given:
-            if name not in known:
-                allowed = "; ".join(str(p) for p in self.parameters) or "none"
-                raise SceneError(f"scene {self.name!r} has no parameter {name!r}; allowed: {allowed}")
-        return {n: p.check(self.name, given[n]) if n in given else p.default for n, p in known.items()}
+    @property
+    def path(self) -> Path:
+        """The scene's MJCF file."""
+        return FOLDER / (self.file or f"{self.name.replace('-', '_')}.xml")
+
+    @property
+    def parameters(self) -> Iterable[dataclasses.Field[Any]]:
+        """The declarations of its parameters."""
+        return parameters.fields(self.kind).values()
+
+    def values(self, **given: object) -> Any:
+        """The parameters as an instance of `kind`: given ones, as values or text, and defaults.
+
+        Raises SceneError for an unknown name or a value that is not allowed.
+        """
+        try:
+            return make(self.kind, given, "")
+        except InputError as error:
+            raise SceneError(f"scene {self.name!r}: {error}") from error
+
+    def spec(self, **given: object) -> mujoco.MjSpec:
+        """The scene as an editable MuJoCo spec."""
+        import mujoco
+
+        values = self.values(**given)
+        spec = mujoco.MjSpec.from_file(str(self.path))
+        spec.modelname = self.name
+        self.edit(spec, values)
+        return spec
 
     def buffers(self, **given: object) -> tuple[int, int]:
-        """Returns (nconmax, njmax): contacts and constraint rows to make room for in one world."""
-        values = self.values(**given)
-        nconmax = self.nconmax if isinstance(self.nconmax, int) else self.nconmax(**values)
-        njmax = self.njmax if isinstance(self.njmax, int) else self.njmax(**values)
-        return nconmax, njmax
-
-    def build(self, **given: object) -> str:
-        """Returns the scene as MJCF text."""
-        nconmax, njmax = self.buffers(**given)
-        return (
-            f'<mujoco model="{self.name}">\n'
-            f"{look.SHARED}"
-            f"{self.content(**self.values(**given)).rstrip()}\n"
-            "  <custom>\n"
-            f'    <numeric name="nconmax" data="{nconmax}"/>\n'
-            f'    <numeric name="njmax" data="{njmax}"/>\n'
-            "  </custom>\n"
-            "</mujoco>\n"
-        )
+        """Contacts and constraint rows to allocate per world: (nconmax, njmax)."""
+        return look.buffers(self.spec(**given))

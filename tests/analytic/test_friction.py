@@ -10,7 +10,10 @@ from tests import support
 from tests.reference.comfree import impedance_curve
 
 GRAVITY = 9.81
-EVERY = [ss.ComFree(), ss.MuJoCo(), ss.ConeSweep()]
+ALL_CONDIMS = [ss.ComFree(), ss.MuJoCo(), ss.ConeSweep()]
+"""Physics with torsional and rolling friction."""
+SLIDING = [*ALL_CONDIMS, ss.Icf(), ss.Cenic()]
+"""Those, and physics with sliding friction only; pbd-r and scm have tests of their own."""
 
 # every kind of primitive, with every condim that has friction
 MIXED = """
@@ -112,7 +115,7 @@ def trace(sim: ss.Simulation, steps: int, dof: int) -> np.ndarray:
     return np.array(values)
 
 
-@pytest.mark.parametrize("physics", EVERY, ids=lambda physics: physics.name)
+@pytest.mark.parametrize("physics", ALL_CONDIMS, ids=lambda physics: physics.name)
 def test_torsion_brakes_a_spinning_sphere(physics: ss.Physics, device: str) -> None:
     """The spin only falls, falls faster for a larger coefficient, and never faster than Coulomb's torque allows."""
     final = []
@@ -127,7 +130,7 @@ def test_torsion_brakes_a_spinning_sphere(physics: ss.Physics, device: str) -> N
     assert (np.diff([10.0, *final]) < -0.005).all(), final
 
 
-@pytest.mark.parametrize("physics", EVERY, ids=lambda physics: physics.name)
+@pytest.mark.parametrize("physics", ALL_CONDIMS, ids=lambda physics: physics.name)
 def test_rolling_friction_brakes_a_cylinder(physics: ss.Physics, device: str) -> None:
     """The rolling speed only falls, and falls faster for a larger coefficient."""
     lost = []
@@ -143,7 +146,7 @@ def test_rolling_friction_brakes_a_cylinder(physics: ss.Physics, device: str) ->
     assert lost[0] > 0.0 and (np.diff(lost) > 0.5 * np.array(lost[:-1])).all(), lost
 
 
-@pytest.mark.parametrize("physics", EVERY, ids=lambda physics: physics.name)
+@pytest.mark.parametrize("physics", SLIDING, ids=lambda physics: physics.name)
 def test_sliding_cube_decelerates(physics: ss.Physics, device: str) -> None:
     """It slows down to rest, never turns round, and no faster than mu g allows once the impact is over."""
     for mu in (0.2, 0.5):
@@ -156,7 +159,7 @@ def test_sliding_cube_decelerates(physics: ss.Physics, device: str) -> None:
         assert stopped > 0.8 * 2.0 / (mu * GRAVITY)  # Coulomb's time to stop is v / (mu g)
 
 
-@pytest.mark.parametrize("physics", EVERY, ids=lambda physics: physics.name)
+@pytest.mark.parametrize("physics", SLIDING, ids=lambda physics: physics.name)
 def test_box_slides_down_a_slope(physics: ss.Physics, device: str) -> None:
     """tan(0.5) = 0.55 > mu = 0.2: from rest it covers g (sin - mu cos) t^2 / 2.
 

@@ -14,9 +14,9 @@ GRAVITY = 9.81
 SOLIMP = np.array([0.9, 0.95, 0.001, 0.5, 2.0])  # MuJoCo's default
 
 
-@pytest.fixture(params=sorted({*support.EVERY} - {"pbd"}))
+@pytest.fixture(params=support.COMPILED_BY_WARP)
 def physics(request: pytest.FixtureRequest) -> ss.Physics:
-    """Every physics there is, at its defaults; but for `pbd`, which drifts even in free fall (test_pbd.py)."""
+    """Every physics at its defaults."""
     return ss.PHYSICS[request.param]()
 
 

@@ -7,8 +7,8 @@ import mujoco
 import numpy as np
 
 from stickslip.bench import runner
+from stickslip.bench.baselines.host import HostPhysics
 from stickslip.bench.experiment import Experiment
-from stickslip.bench.host import HostPhysics
 from stickslip.bench.result import Result, load
 
 
@@ -60,4 +60,4 @@ class Scripted(HostPhysics):
 
 def run(experiment: Experiment[Any], physics: Mapping[str, HostPhysics], tmp_path: Any, **options: Any) -> Result:
     """Run an experiment with fake physics by label; also draws it."""
-    return load(runner.run(experiment, tmp_path, physics=physics, device="cpu", **options))
+    return load(runner.run(experiment, tmp_path, methods=physics, device="cpu", **options))

@@ -1,5 +1,6 @@
-"""`ablation`: its figures on known motion, who takes part, and what each part of PBD-R is seen to do."""
+"""`ablation`: its metrics on known motion, who takes part, and what each part of PBD-R is seen to do."""
 
+import dataclasses
 import math
 
 import mujoco
@@ -7,11 +8,23 @@ import numpy as np
 import pytest
 
 import stickslip as ss
-from stickslip.bench import ablation, contenders, motion
-from stickslip.bench.ablation import COLLIDING, OWN, PUBLISHED, PUSHED, SLIPPERY, TURNED, Ablation, Settings
-from stickslip.bench.contenders import PAPER
+from stickslip.bench import methods
+from stickslip.bench.baselines.pbd_paper.physics import PbdRAblated, PbdRPaper
 from stickslip.bench.experiment import Trial
-from stickslip.bench.result import Result
+from stickslip.bench.experiments.free_bodies import ablation, ablation_cases
+from stickslip.bench.experiments.free_bodies.ablation import (
+    COLLIDING,
+    OWN,
+    PUBLISHED,
+    PUSHED,
+    SLIPPERY,
+    TURNED,
+    Ablation,
+    Settings,
+)
+from stickslip.bench.methods import PAPER
+from stickslip.bench.references import motion
+from stickslip.bench.result import Record, Result
 from tests import support
 from tests.bench import scripted
 
@@ -50,16 +63,16 @@ def body_script(way=1.0, turn=1.0, spin=0.0):
 
 def test_known_errors_of_a_box_are_told():
     for case in (SLIPPERY, PUSHED, TURNED):
-        figures = measured(scripted.Scripted(body_script()), case, **BRISK).figures
-        assert figures["position_error_m"] == pytest.approx(0.0, abs=1e-6)
-        assert figures["rotation_error_deg"] == pytest.approx(0.0, abs=1e-4)
+        metrics = measured(scripted.Scripted(body_script()), case, **BRISK).metrics
+        assert metrics["position_error_m"] == pytest.approx(0.0, abs=1e-6)
+        assert metrics["rotation_error_deg"] == pytest.approx(0.0, abs=1e-4)
     wrong = scripted.Scripted(body_script(way=1.5, turn=1.1, spin=0.1))
-    figures = {case: measured(wrong, case, **BRISK).figures for case in (SLIPPERY, PUSHED, TURNED)}
-    assert figures[SLIPPERY]["position_error_m"] == pytest.approx(0.5 * 0.5 * 0.5 * 4.0)
-    assert figures[SLIPPERY]["rotation_error_deg"] == pytest.approx(math.degrees(0.2), rel=1e-4)
-    assert figures[PUSHED]["position_error_m"] == pytest.approx(0.5 * 0.326 * 2.0, rel=1e-3)
+    metrics = {case: measured(wrong, case, **BRISK).metrics for case in (SLIPPERY, PUSHED, TURNED)}
+    assert metrics[SLIPPERY]["position_error_m"] == pytest.approx(0.5 * 0.5 * 0.5 * 4.0)
+    assert metrics[SLIPPERY]["rotation_error_deg"] == pytest.approx(math.degrees(0.2), rel=1e-4)
+    assert metrics[PUSHED]["position_error_m"] == pytest.approx(0.5 * 0.326 * 2.0, rel=1e-3)
     turned = 0.1 * motion.turned(0.01, motion.box_inertia(4.0, 0.1), 2.0) + 0.2
-    assert figures[TURNED]["rotation_error_deg"] == pytest.approx(math.degrees(turned), rel=1e-4)
+    assert metrics[TURNED]["rotation_error_deg"] == pytest.approx(math.degrees(turned), rel=1e-4)
 
 
 def test_momentum_is_that_of_mujoco():
@@ -88,9 +101,9 @@ def test_lost_momentum_is_told():
     _, before = ablation.momentum(mjm, mjd.qpos, mjd.qvel)
     mjd.qvel[:6] = 0.0
     _, after = ablation.momentum(mjm, mjd.qpos, mjd.qvel)
-    assert outcome.figures["momentum_change"] == pytest.approx(2.0)
-    assert outcome.figures["exchanged"] == pytest.approx(2.0)
-    assert outcome.figures["spin_change"] == pytest.approx(np.linalg.norm(after - before), rel=1e-5)
+    assert outcome.metrics["momentum_change"] == pytest.approx(2.0)
+    assert outcome.metrics["exchanged"] == pytest.approx(2.0)
+    assert outcome.metrics["spin_change"] == pytest.approx(np.linalg.norm(after - before), rel=1e-5)
     assert outcome.problems == []
 
 
@@ -99,11 +112,11 @@ def test_what_is_but_rounding_is_told_as_nothing():
         if mjd.time > 0.2:
             mjd.qvel[1] = 4e-7  # of 2 kg: less than a millionth
 
-    assert measured(scripted.Scripted(script), COLLIDING, **BRISK).figures["momentum_change"] == 0.0
+    assert measured(scripted.Scripted(script), COLLIDING, **BRISK).metrics["momentum_change"] == 0.0
     turned = scripted.Scripted(body_script(spin=1e-9))
-    assert measured(turned, SLIPPERY, **BRISK).figures["rotation_error_deg"] == 0.0
+    assert measured(turned, SLIPPERY, **BRISK).metrics["rotation_error_deg"] == 0.0
     lost = scripted.Scripted(lambda mjm, mjd: mjd.qpos.fill(np.nan))
-    assert math.isnan(measured(lost, SLIPPERY, **BRISK).figures["position_error_m"])
+    assert math.isnan(measured(lost, SLIPPERY, **BRISK).metrics["position_error_m"])
 
 
 def test_boxes_that_do_not_meet_are_a_problem():
@@ -111,48 +124,51 @@ def test_boxes_that_do_not_meet_are_a_problem():
         pass
 
     outcome = measured(scripted.Scripted(script), COLLIDING, **BRISK)
-    assert outcome.figures["momentum_change"] == 0.0
+    assert outcome.metrics["momentum_change"] == 0.0
     assert "did not meet" in outcome.problems[0]
 
 
 def test_every_field_of_the_method_is_taken_back():
-    """What differs between ours and the paper's is among the contenders, by itself or with what it needs."""
+    """What differs between ours and the paper's is among the methods, by itself or with what it needs."""
     fields = ("iterations", "tolerance", "relaxation", "inertia", "contact", "slip", "clamp")
-    paper = ss.PbdR.paper()
-    alone = contenders.resolve(OWN).values()
+    paper, ours = PbdRPaper(), PbdRAblated()
+    resolved = [method.subject for method in methods.resolve(OWN).values()]
+    alone = [PbdRAblated(**dataclasses.asdict(each)) for each in resolved]
     for field in fields:
         assert any(
-            getattr(each, field) == getattr(paper, field) != getattr(ss.PbdR(), field)
-            and sum(getattr(each, other) != getattr(ss.PbdR(), other) for other in fields) == 1
+            getattr(each, field) == getattr(paper, field) != getattr(ours, field)
+            and sum(getattr(each, other) != getattr(ours, other) for other in fields) == 1
             for each in alone
         ), field
-    differ = {f for f in (*fields, "coordinates") if getattr(ss.PbdR(), f) != getattr(paper, f)}
+    differ = {f for f in (*fields, "coordinates") if getattr(ours, f) != getattr(paper, f)}
     assert differ == {*fields, "coordinates"}
-    assert ss.PbdR.paper(coordinates="body") in alone
-    assert [each.name for each in contenders.resolve(PUBLISHED).values()] == ["pbd", *["pbd-r"] * 4]
+    assert PbdRPaper(coordinates="body") in resolved
+    assert all(getattr(ss.PbdR(), f.name) == getattr(ours, f.name) for f in dataclasses.fields(ss.PbdR))
+    assert [each.name for each in methods.resolve(PUBLISHED).values()] == ["pbd", *[PAPER] * 4]
 
 
 def stored(outcomes, **settings):
-    """A result of what was measured, by contender and case."""
+    """A result of what was measured, by method and case."""
     chosen = Ablation().make_settings(settings)
     return Result(
         experiment="ablation", quick=False, seed=0, device="cpu", settings=vars(chosen), machine={}, versions={},
-        contenders=dict.fromkeys(Ablation.only, {}), cases=list(Ablation().cases(chosen)), time="", outcomes=outcomes,
+        methods={label: Record(label) for label in Ablation.only}, cases=list(Ablation().cases(chosen)),
+        outcomes=outcomes,
     )  # fmt: skip
 
 
 SHOWN = {
-    SLIPPERY: [PAPER, f"{PAPER}:coordinates=body", *(f"{PAPER}:{switch}=false" for switch in ablation.SWITCHES)],
+    SLIPPERY: [PAPER, f"{PAPER}:coordinates=body", *(f"{PAPER}:{switch}=false" for switch in ablation_cases.SWITCHES)],
     PUSHED: [
         "pbd-r",
         "pbd-r:tolerance=0.0",
         "pbd-r:relaxation=0.9",
-        "pbd-r:clamp=iteration",
+        "pbd-r-ablated:clamp=iteration",
         "pbd-r:iterations=10",
         "pbd-r:iterations=10,relaxation=0.9",
     ],
-    TURNED: ["pbd-r", "pbd-r:inertia=packed"],
-    COLLIDING: ["pbd-r", "pbd-r:slip=absolute", "pbd-r:contact=centre"],
+    TURNED: ["pbd-r", "pbd-r-ablated:inertia=packed"],
+    COLLIDING: ["pbd-r", "pbd-r-ablated:slip=absolute", "pbd-r-ablated:contact=centre"],
 }
 """Who is simulated in what, to see what a part does."""
 
@@ -162,10 +178,10 @@ def simulated():
     """Two seconds of each."""
     outcomes = {}
     for case, labels in SHOWN.items():
-        for label, physics in contenders.resolve(labels).items():
-            outcome = measured(physics, case, duration=2.0)
+        for label, method in methods.resolve(labels).items():
+            outcome = measured(method.subject, case, duration=2.0)
             assert outcome.problems == []
-            outcomes.setdefault(label, {})[case] = {"figures": outcome.figures, "series": outcome.series}
+            outcomes.setdefault(label, {})[case] = {"metrics": outcome.metrics, "series": outcome.series}
     return stored(outcomes, duration=2.0)
 
 
@@ -175,29 +191,29 @@ def test_each_part_is_seen_to_do_what_it_is_there_for(simulated):
     With 50 iterations it makes no difference when they end and how far each goes: the tolerance is there to save them,
     and the relaxation shows where there are few.
     """
-    figure, way, turn = simulated.figure, "position_error_m", "rotation_error_deg"
+    metric, way, turn = simulated.metric, "position_error_m", "rotation_error_deg"
     exact = 0.326 * 2.0 * 1e-3 / 2.0  # of steps, under a constant force
-    assert figure("pbd-r", PUSHED, way) == pytest.approx(exact, rel=0.05)
-    for variant in ("clamp=iteration", "iterations=10"):
-        assert figure(f"pbd-r:{variant}", PUSHED, way) > 3.0 * exact
+    assert metric("pbd-r", PUSHED, way) == pytest.approx(exact, rel=0.05)
+    for variant in ("pbd-r-ablated:clamp=iteration", "pbd-r:iterations=10"):
+        assert metric(variant, PUSHED, way) > 3.0 * exact
     for variant in ("tolerance=0.0", "relaxation=0.9"):
-        assert figure(f"pbd-r:{variant}", PUSHED, way) == pytest.approx(exact, rel=0.05)
-    few, fewer = (figure(f"pbd-r:iterations=10{more}", PUSHED, way) for more in ("", ",relaxation=0.9"))
+        assert metric(f"pbd-r:{variant}", PUSHED, way) == pytest.approx(exact, rel=0.05)
+    few, fewer = (metric(f"pbd-r:iterations=10{more}", PUSHED, way) for more in ("", ",relaxation=0.9"))
     assert fewer > 1.5 * few
-    assert figure("pbd-r:inertia=packed", TURNED, turn) > 50.0 * figure("pbd-r", TURNED, turn)
-    assert figure("pbd-r:slip=absolute", COLLIDING, "momentum_change") > 0.01
-    assert figure("pbd-r:contact=centre", COLLIDING, "spin_change") > 0.01
+    assert metric("pbd-r-ablated:inertia=packed", TURNED, turn) > 50.0 * metric("pbd-r", TURNED, turn)
+    assert metric("pbd-r-ablated:slip=absolute", COLLIDING, "momentum_change") > 0.01
+    assert metric("pbd-r-ablated:contact=centre", COLLIDING, "spin_change") > 0.01
     for name in ("momentum_change", "spin_change"):
-        assert figure("pbd-r", COLLIDING, name) < 1e-5
-    assert figure(f"{PAPER}:coordinates=body", SLIPPERY, turn) == 0.0 < figure(PAPER, SLIPPERY, turn)
-    assert figure(f"{PAPER}:linear=false", SLIPPERY, way) > 10.0 * figure(PAPER, SLIPPERY, way)
-    assert figure(f"{PAPER}:angular=false", SLIPPERY, turn) > 10.0 * figure(PAPER, SLIPPERY, turn)
+        assert metric("pbd-r", COLLIDING, name) < 1e-5
+    assert metric(f"{PAPER}:coordinates=body", SLIPPERY, turn) == 0.0 < metric(PAPER, SLIPPERY, turn)
+    assert metric(f"{PAPER}:linear=false", SLIPPERY, way) > 10.0 * metric(PAPER, SLIPPERY, way)
+    assert metric(f"{PAPER}:angular=false", SLIPPERY, turn) > 10.0 * metric(PAPER, SLIPPERY, turn)
 
 
 def test_velocities_by_positions_lead_astray_in_the_course_of_time():
     """Twice as far in two seconds, hundreds of times in ten: where the box is by then, positions are rounded more."""
     course, without = (
-        measured(contenders.resolve([label])[label], SLIPPERY).series["position_error_m"]
+        measured(methods.resolve([label])[label].subject, SLIPPERY).series["position_error_m"]
         for label in (PAPER, f"{PAPER}:velocity=false")
     )
     early = len(course) // 5
@@ -210,7 +226,7 @@ def test_the_table_of_the_paper_stands_beside_ours_at_its_settings(simulated):
     assert experiment.reported(simulated) == ()  # 2 s
     time = np.linspace(0.0, 10.0, 201)
     series = {"time": time, "position_error_m": 0.1 * time, "rotation_error_deg": 3.0 * time}
-    outcome = {SLIPPERY: {"figures": {}, "series": series}}
+    outcome = {SLIPPERY: {"metrics": {}, "series": series}}
     result = stored(dict.fromkeys(PUBLISHED, outcome))
     velocity, _, angular = experiment.reported(result)
     assert velocity.paper == "0.0002, 1.33, 0.32 (with it: about 0)"
@@ -222,7 +238,7 @@ def test_the_table_of_the_paper_stands_beside_ours_at_its_settings(simulated):
 def test_the_picture_has_a_row_for_everyone(simulated):
     fig = Ablation().draw(simulated)
     names = {text.get_text() for ax in fig.axes for text in ax.get_yticklabels()}
-    assert {"pbd-r: inertia packed", "pbd-r-paper: without velocity", "pbd-r-paper: coordinates body"} <= names
+    assert {"pbd-r-ablated: inertia packed", "pbd-r-paper: without velocity", "pbd-r-paper: coordinates body"} <= names
     assert len(fig.axes[2].get_yticks()) == len(Ablation.only)
     steps = [line for ax in fig.axes for line in ax.lines if line.get_label().startswith("what steps")]
     assert [line.get_xdata()[0] for line in steps] == [

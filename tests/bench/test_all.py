@@ -7,10 +7,13 @@ import pathlib
 import re
 
 import pytest
+import readme
 
-from stickslip import cli
-from stickslip.bench import EXPERIMENTS, contenders, report, runner, summary
+from stickslip.bench import EXPERIMENTS, methods, runner
+from stickslip.bench.report import page as report
+from stickslip.bench.report import summary
 from stickslip.bench.result import Result, load
+from stickslip.cli import main as cli
 from tests import support
 from tests.conftest import DEVICES
 
@@ -25,27 +28,25 @@ def folder(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_contender_has_every_score_or_a_reason(name, folder):
+def test_every_method_has_every_score_or_a_reason(name, folder):
     experiment, result = EXPERIMENTS[name], load(folder / f"{name}.json")
     assert result.complete
     assert result.quick
-    assert list(result.contenders) == runner.entrants_of(experiment)
-    for label in contenders.names():  # those there are can run all of it, but for what has to do with joints
+    assert list(result.methods) == runner.methods_of(experiment)
+    for label in methods.names():  # those there are can run all of it, but for what has to do with joints
         reasons = result.unsupported(label).values()
         assert not reasons or (label in support.FREE_BODIES_ONLY and all("joints" in reason for reason in reasons))
-    if importlib.util.find_spec("osqp") and "qp" in result.contenders:
+    if importlib.util.find_spec("osqp") and "qp" in result.methods:
         assert not result.unsupported("qp")
-    for row in summary.rows(experiment, result, list(result.contenders)):
+    for row in summary.rows(experiment, result, list(result.methods)):
         for label, cell in row.cells.items():
             told = cell.value or cell.note or cell.text == row.score.absent != "no value"
-            assert told, f"{label} has no {row.score.figure} in {row.score.case!r}, and nothing says why"
+            assert told, f"{label} has no {row.score.metric} in {row.score.case!r}, and nothing says why"
     assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
 def _only(result: Result, label: str) -> Result:
-    return dataclass_copy(
-        result, contenders={label: result.contenders[label]}, outcomes={label: result.outcomes[label]}
-    )
+    return dataclass_copy(result, methods={label: result.methods[label]}, outcomes={label: result.outcomes[label]})
 
 
 def dataclass_copy(result: Result, **changes) -> Result:
@@ -58,16 +59,16 @@ def dataclass_copy(result: Result, **changes) -> Result:
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_a_picture_can_be_drawn_of_whatever_there_is(name, folder):
     experiment, result = EXPERIMENTS[name], load(folder / f"{name}.json")
-    nobody = {label: {case: {"unsupported": "no"} for case in result.cases} for label in result.contenders}
+    nobody = {label: {case: {"unsupported": "no"} for case in result.cases} for label in result.methods}
     broken = copy.deepcopy(result.outcomes)
     for cases in broken.values():
         for outcome in cases.values():
-            if "figures" in outcome:
-                outcome["figures"] = dict.fromkeys(outcome["figures"])
+            if "metrics" in outcome:
+                outcome["metrics"] = dict.fromkeys(outcome["metrics"])
                 outcome["series"] = {key: [None] * len(values) for key, values in outcome["series"].items()}
-    first = list(result.contenders)[0]
+    first = list(result.methods)[0]
     for case in (
-        _only(result, list(result.contenders)[-1]),
+        _only(result, list(result.methods)[-1]),
         dataclass_copy(result, outcomes={}),
         dataclass_copy(result, outcomes={first: {}}),
         dataclass_copy(result, outcomes=nobody),
@@ -92,7 +93,7 @@ def test_a_second_run_measures_nothing(folder, capsys):
     before = {path.name: path.read_bytes() for path in folder.glob("*.json")}
     device = load(folder / "stick.json").device
     assert cli.main(["bench", "run", "all", "--quick", "--device", device, "--out", str(folder)]) == 0
-    assert capsys.readouterr().out.count("--again measures anew") == len(EXPERIMENTS)
+    assert capsys.readouterr().out.count("--again measures it again") == len(EXPERIMENTS)
     assert before == {path.name: path.read_bytes() for path in folder.glob("*.json")}
 
 
@@ -121,11 +122,6 @@ def test_stored_results_are_whole_and_measured():
 
 
 def test_the_readme_is_in_step_with_the_stored_results():
-    spec = importlib.util.spec_from_file_location("readme", ROOT / "benchmarks" / "readme.py")
-    assert spec is not None
-    assert spec.loader is not None
-    readme = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(readme)
     text = (ROOT / "README.md").read_text()
     assert readme.fill(text) == text, "the tables of README.md are stale: run `make results`"
     note = readme.NOTE.read_text()
@@ -134,5 +130,5 @@ def test_the_readme_is_in_step_with_the_stored_results():
 
 def test_the_documentation_is_in_step_with_the_stored_results():
     folders = summary.read(ROOT / "benchmarks" / "results", EXPERIMENTS)
-    text = report.markdown(folders, ROOT / "docs")
+    text = report.markdown(folders, ROOT / "docs", report.GENERATED)
     assert (ROOT / "docs" / "results.md").read_text() == text, "docs/results.md is stale: run `make results`"

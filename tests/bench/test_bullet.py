@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stickslip.bench import runner
-from stickslip.bench.bullet import Bullet, Settings, starts
+from stickslip.bench.experiments.depth.bullet import Bullet, Settings, starts
 from stickslip.bench.result import load
 from tests.bench import scripted
 
@@ -42,7 +42,7 @@ def test_bullets_of_a_speed_are_spread_over_the_way_of_one_step():
     np.testing.assert_allclose(height[4:], 0.05 + 0.04 * np.array([0.0, 0.25, 0.5, 0.75]))
 
 
-def test_figures_tell_who_passes_and_how_deep_the_others_get(tmp_path):
+def test_metrics_tell_who_passes_and_how_deep_the_others_get(tmp_path):
     physics = {
         "all": shot(0.002, back=0.25),
         "none": shot(0.002, keeps=0.0),
@@ -53,7 +53,7 @@ def test_figures_tell_who_passes_and_how_deep_the_others_get(tmp_path):
     result = scripted.run(Bullet(), physics, tmp_path, settings=SETTINGS)
 
     def told(name, case=BALL):
-        return [result.figure(label, case, name) for label in physics]
+        return [result.metric(label, case, name) for label in physics]
 
     nan = math.nan
     for case in (BALL, PLATE):
@@ -72,7 +72,7 @@ def test_a_bullet_that_is_stuck_in_the_plate_has_not_passed(tmp_path):
     for depth, passed in ((0.0149, 0.0), (0.0151, 100.0)):  # its middle at the plate's lower face
         settings = {**SETTINGS, "bullets": 1}
         result = scripted.run(Bullet(), {"fake": shot(depth)}, tmp_path / str(depth), settings=settings, picture=False)
-        assert result.figure("fake", BALL, "passed_percent") == passed
+        assert result.metric("fake", BALL, "passed_percent") == passed
 
 
 def test_a_kick_within_the_run_is_seen(tmp_path):
@@ -86,8 +86,8 @@ def test_a_kick_within_the_run_is_seen(tmp_path):
 
     physics = {"dips": scripted.Scripted(dips), "kicked": scripted.Scripted(kicked)}
     result = scripted.run(Bullet(), physics, tmp_path, settings=SETTINGS, picture=False)
-    assert result.figure("dips", BALL, "passed_percent") == 100.0
-    assert result.figure("kicked", BALL, "back_percent") == pytest.approx(800.0)
+    assert result.metric("dips", BALL, "passed_percent") == 100.0
+    assert result.metric("kicked", BALL, "back_percent") == pytest.approx(800.0)
 
 
 def test_cases_with_a_gap_have_one(tmp_path):
@@ -102,29 +102,29 @@ def test_cases_with_a_gap_have_one(tmp_path):
     assert all(half == pytest.approx(0.002) for half in seen.values())
 
 
-def test_a_bullet_that_is_nowhere_gives_no_figures(tmp_path):
+def test_a_bullet_that_is_nowhere_gives_no_metrics(tmp_path):
     def script(mjm, mjd):
         mjd.qpos[2] = math.nan if mjd.time > 0.1 else mjd.qpos[2]
 
     result = scripted.run(Bullet(), {"fake": scripted.Scripted(script)}, tmp_path, settings=SETTINGS, picture=False)
-    assert all(value is None for value in result.outcomes["fake"][BALL]["figures"].values())
+    assert all(value is None for value in result.outcomes["fake"][BALL]["metrics"].values())
     assert "no longer finite" in result.problems("fake", BALL)[0]
 
 
-def test_scores_name_cases_and_figures_that_exist(tmp_path):
+def test_scores_name_cases_and_metrics_that_exist(tmp_path):
     experiment = Bullet()
     settings = {**SETTINGS, "timesteps": "0.002,0.01"}
     result = scripted.run(experiment, {"fake": shot(0.002)}, tmp_path, settings=settings, picture=False)
     for score in experiment.scores(experiment.make_settings(settings)):
-        assert not math.isnan(result.figure("fake", score.case, score.figure)), score
+        assert not math.isnan(result.metric("fake", score.case, score.metric)), score
 
 
 def test_mujoco_stops_slow_balls_only_and_does_not_heed_the_gap(tmp_path):
     """Known of MuJoCo in C at 2 ms: every ball of 1 m/s is stopped 9 to 11 mm deep, every one of 2 m/s passes."""
     settings = {"speeds": "1,2,20", "timesteps": "0.002"}
-    result = load(runner.run(Bullet(), tmp_path, physics=["mujoco"], device="cpu", settings=settings, picture=False))
+    result = load(runner.run(Bullet(), tmp_path, methods=["mujoco"], device="cpu", settings=settings, picture=False))
     gap, none = "ball, gap, dt 2 ms", "ball, no gap, dt 2 ms"
-    assert result.figure("mujoco", none, "stopped_up_to_m_per_s") == 1.0
-    assert result.figure("mujoco", none, "passed_percent") == pytest.approx(200.0 / 3.0)
-    assert result.figure("mujoco", none, "slowest_deepest_mm") == pytest.approx(10.6, abs=0.1)
+    assert result.metric("mujoco", none, "stopped_up_to_m_per_s") == 1.0
+    assert result.metric("mujoco", none, "passed_percent") == pytest.approx(200.0 / 3.0)
+    assert result.metric("mujoco", none, "slowest_deepest_mm") == pytest.approx(10.6, abs=0.1)
     assert result.outcomes["mujoco"][gap] == result.outcomes["mujoco"][none]

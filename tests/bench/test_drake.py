@@ -1,4 +1,4 @@
-"""The contender `drake`: what it refuses, and its plant against free flight, a rest depth, friction and filters."""
+"""The method `drake`: what it refuses, and its plant against free flight, a rest depth, friction and filters."""
 
 import sys
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import stickslip as ss
-from stickslip.bench import contenders, runner
-from stickslip.bench.drake import Drake
-from stickslip.bench.drake_plant import unsupported
+from stickslip.bench import methods, runner
+from stickslip.bench.baselines.drake import Drake
+from stickslip.bench.baselines.drake_plant import unsupported
+from stickslip.bench.experiments.accuracy.work_precision import WorkPrecision
 from stickslip.bench.result import load
-from stickslip.bench.work_precision import WorkPrecision
 from stickslip.errors import InputError, MissingExtra, Unsupported
 from stickslip.mjcf import load as load_model
 from stickslip.simulation import Simulation
@@ -20,7 +20,7 @@ G, K, MU, MASS, RADIUS = 9.81, 1e5, 0.5, 2.0, 0.1
 
 @pytest.fixture
 def drake():
-    return pytest.importorskip("pydrake.multibody.cenic", reason="the contender drake needs Drake: pip install drake")
+    return pytest.importorskip("pydrake.multibody.cenic", reason="the method drake needs Drake: pip install drake")
 
 
 def scene(body: str, *, floor: str = "", stiction: float = 1e-4, more: str = "") -> str:
@@ -52,15 +52,15 @@ def test_without_drake_the_reason_is_given(monkeypatch, tmp_path):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtra, match="pip install drake"):
         simulated(scene(BALL))
-    result = load(runner.run(WorkPrecision(), tmp_path, physics=["drake"], device="cpu", quick=True, picture=False))
+    result = load(runner.run(WorkPrecision(), tmp_path, methods=["drake"], device="cpu", quick=True, picture=False))
     assert all("pip install drake" in reason for reason in result.unsupported("drake").values())
     assert len(result.unsupported("drake")) == len(result.cases)
 
 
-def test_it_is_a_contender_of_that_name_with_parameters():
-    (physics,) = contenders.resolve(["drake:accuracy=1e-4"]).values()
-    assert physics == Drake(accuracy=1e-4)
-    assert "drake" in contenders.describe(physics)
+def test_it_is_a_method_of_that_name_with_parameters():
+    (method,) = methods.resolve(["drake:accuracy=1e-4"]).values()
+    assert method.subject == Drake(accuracy=1e-4)
+    assert "drake" in method.versions
     for wrong in ({"accuracy": 0.0}, {"max_step": -1.0}, {"trace": -1}):
         with pytest.raises(InputError):
             Drake(**wrong)
@@ -194,7 +194,7 @@ def test_forces_from_outside_are_refused():
 def test_soft_contact_is_that_of_our_own_error_control():
     """The same spheres under the same contact model, to a few micrometres."""
     where = []
-    for physics in (Drake(accuracy=1e-8), contenders.resolve(["cenic:accuracy=1e-8"])["cenic:accuracy=1e-8"]):
+    for physics in (Drake(accuracy=1e-8), methods.resolve(["cenic:accuracy=1e-8"])["cenic:accuracy=1e-8"].subject):
         sim = Simulation("soft-clutter:layers=1", physics, device="cpu", timestep=0.05)
         sim.step(4)
         where.append(sim.qpos.numpy().copy())

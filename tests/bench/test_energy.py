@@ -8,7 +8,17 @@ import pytest
 
 from stickslip import mjcf
 from stickslip.bench import runner
-from stickslip.bench.energy import DEGREE, Energy, Settings, _pendulum, crossings, frequency, period, rate, swing
+from stickslip.bench.experiments.accuracy.energy import (
+    DEGREE,
+    Energy,
+    Settings,
+    _pendulum,
+    crossings,
+    frequency,
+    period,
+    rate,
+    swing,
+)
 from stickslip.bench.result import load
 from stickslip.errors import InputError
 from stickslip.scenes import bouncing_ball
@@ -115,7 +125,7 @@ def test_the_shortest_run_works(tmp_path):
     settings = {"duration": "0.1", "timesteps": "0.002,0.0125"}
     result = scripted.run(Energy(), {"f": scripted.Scripted(script)}, tmp_path, settings=settings)
     for case in (PENDULUM, "pendulum, dt 12.5 ms"):
-        assert result.figure("f", case, "drift_ppm") < 10.0
+        assert result.metric("f", case, "drift_ppm") < 10.0
 
 
 @pytest.mark.parametrize(("speed", "lean"), [(1.0, 0.0), (1.01, 0.0), (1.0, 0.5)])
@@ -125,16 +135,16 @@ def test_metrics_tell_a_known_error_of_a_pendulum(speed, lean, tmp_path):
             mjd.qpos[0] = swing(1.0, 0.5 * math.pi, speed * mjd.time) + math.radians(lean)
 
     result = scripted.run(Energy(), {"f": scripted.Scripted(script)}, tmp_path, settings=SETTINGS, picture=False)
-    figures = result.outcomes["f"][PENDULUM]["figures"]
+    metrics = result.outcomes["f"][PENDULUM]["metrics"]
     if lean:
-        assert figures["angle_error_deg"] == pytest.approx(lean, abs=1e-4)
+        assert metrics["angle_error_deg"] == pytest.approx(lean, abs=1e-4)
         return
     # all energy is kinetic at the lowest point, and grows with the square of the speed
-    assert figures["drift_ppm"] == pytest.approx(1e6 * (speed**2 - 1.0), abs=1.0)
-    assert figures["period_error_ppm"] == pytest.approx(1e6 * (1.0 / speed - 1.0), abs=5.0)
+    assert metrics["drift_ppm"] == pytest.approx(1e6 * (speed**2 - 1.0), abs=1.0)
+    assert metrics["period_error_ppm"] == pytest.approx(1e6 * (1.0 / speed - 1.0), abs=5.0)
     moments = 0.002 * np.arange(1001)
     late = np.degrees(swing(1.0, 0.5 * math.pi, speed * moments) - swing(1.0, 0.5 * math.pi, moments))
-    assert figures["angle_error_deg"] == pytest.approx(np.abs(late).max(), abs=1e-4)
+    assert metrics["angle_error_deg"] == pytest.approx(np.abs(late).max(), abs=1e-4)
 
 
 def bounce(gain: float, time: float) -> float:
@@ -161,14 +171,14 @@ def test_metrics_tell_what_a_ball_wins_and_loses(gain, tmp_path):
 
     fake = scripted.Scripted(script)
     result = scripted.run(Energy(), {"f": fake}, tmp_path, settings=SETTINGS, picture=gain == 1.0)
-    assert result.figure("f", BALL, "bounces") == 2.0
-    assert result.figure("f", BALL, "lost_percent") == pytest.approx(100.0 * (1.0 - gain**2), abs=5e-3)
-    assert result.figure("f", BALL, "change_percent") == pytest.approx(100.0 * abs(1.0 - gain**2), abs=5e-3)
-    assert result.figure("f", BALL, "growth_percent") == pytest.approx(100.0 * max(0.0, gain**2 - 1.0), abs=5e-3)
-    assert result.figure("f", BALL, "left_j") == pytest.approx(0.981 * gain**2, abs=5e-5)
+    assert result.metric("f", BALL, "bounces") == 2.0
+    assert result.metric("f", BALL, "lost_percent") == pytest.approx(100.0 * (1.0 - gain**2), abs=5e-3)
+    assert result.metric("f", BALL, "change_percent") == pytest.approx(100.0 * abs(1.0 - gain**2), abs=5e-3)
+    assert result.metric("f", BALL, "growth_percent") == pytest.approx(100.0 * max(0.0, gain**2 - 1.0), abs=5e-3)
+    assert result.metric("f", BALL, "left_j") == pytest.approx(0.981 * gain**2, abs=5e-5)
 
 
-def test_figures_are_of_all_balls(tmp_path):
+def test_metrics_are_of_all_balls(tmp_path):
     """Two balls, the second from a height of 1.025 m: one wins 10 percent at its bounce, the other loses 20."""
     first: dict[int, float] = {}
 
@@ -182,10 +192,10 @@ def test_figures_are_of_all_balls(tmp_path):
     settings = {**SETTINGS, "balls": "2", "duration": "1"}
     result = scripted.run(Energy(), {"f": scripted.Scripted(script)}, tmp_path, settings=settings, picture=False)
     assert sorted(first.values()) == pytest.approx([1.0, 1.025], abs=1e-6)
-    assert result.figure("f", BALL, "growth_percent") == pytest.approx(10.0, abs=5e-3)
-    assert result.figure("f", BALL, "change_percent") == pytest.approx(15.0, abs=5e-3)
-    assert result.figure("f", BALL, "lost_percent") == pytest.approx(5.0, abs=5e-3)
-    assert result.figure("f", BALL, "left_j") == pytest.approx(0.981 * 1.1, abs=1e-4)
+    assert result.metric("f", BALL, "growth_percent") == pytest.approx(10.0, abs=5e-3)
+    assert result.metric("f", BALL, "change_percent") == pytest.approx(15.0, abs=5e-3)
+    assert result.metric("f", BALL, "lost_percent") == pytest.approx(5.0, abs=5e-3)
+    assert result.metric("f", BALL, "left_j") == pytest.approx(0.981 * 1.1, abs=1e-4)
 
 
 @pytest.mark.parametrize("end", [2.0, 1.95])
@@ -200,7 +210,7 @@ def test_energy_left_is_that_of_the_last_flight(end, tmp_path):
 
     settings = {**SETTINGS, "duration": str(end)}
     result = scripted.run(Energy(), {"f": scripted.Scripted(script)}, tmp_path, settings=settings, picture=False)
-    assert result.figure("f", BALL, "left_j") == pytest.approx(0.1 * 9.81 * 0.51, abs=1e-5)
+    assert result.metric("f", BALL, "left_j") == pytest.approx(0.1 * 9.81 * 0.51, abs=1e-5)
 
 
 def test_a_ball_that_lies_has_no_energy_left(tmp_path):
@@ -209,22 +219,22 @@ def test_a_ball_that_lies_has_no_energy_left(tmp_path):
             mjd.qpos[2] = bouncing_ball.RADIUS + (bounce(0.5, mjd.time) if mjd.time < 1.0 else -0.01)
 
     result = scripted.run(Energy(), {"f": scripted.Scripted(script)}, tmp_path, settings=SETTINGS, picture=False)
-    assert result.figure("f", BALL, "left_j") == 0.0
-    assert result.figure("f", BALL, "lost_percent") == result.figure("f", BALL, "change_percent") == 100.0
-    assert result.figure("f", BALL, "growth_percent") < 5e-3
+    assert result.metric("f", BALL, "left_j") == 0.0
+    assert result.metric("f", BALL, "lost_percent") == result.metric("f", BALL, "change_percent") == 100.0
+    assert result.metric("f", BALL, "growth_percent") < 5e-3
 
 
 @pytest.mark.parametrize("name", ["qpos", "qvel"])
-def test_a_state_that_is_not_finite_has_no_figures(name, tmp_path):
+def test_a_state_that_is_not_finite_has_no_metrics(name, tmp_path):
     def script(mjm, mjd):
         if mjd.time > 1.0:
             getattr(mjd, name)[0] = math.nan
 
     result = scripted.run(Energy(), {"f": scripted.Scripted(script)}, tmp_path, settings=SETTINGS, picture=False)
     for case in (BALL, PENDULUM):
-        figures = result.outcomes["f"][case]["figures"]
-        assert "bounces" in figures or case == PENDULUM
-        assert all(value is None for value in figures.values())
+        metrics = result.outcomes["f"][case]["metrics"]
+        assert "bounces" in metrics or case == PENDULUM
+        assert all(value is None for value in metrics.values())
         assert result.problems("f", case)
 
 
@@ -232,18 +242,18 @@ def test_mujoco_bounces_and_swings_as_its_integrator_does_and_comfree_damps(tmp_
     experiment = Energy()
     settings = {"timesteps": "0.005"}
     names = ["mujoco", "comfree"]
-    result = load(runner.run(experiment, tmp_path, physics=names, device="cpu", settings=settings))
+    result = load(runner.run(experiment, tmp_path, methods=names, device="cpu", settings=settings))
     ball, free = "ball, dt 5 ms", "pendulum, dt 5 ms"
     assert experiment.reported(result)[0].paper == "11"
     assert experiment.reported(result)[0].measured.startswith("mujoco 11, comfree ")
-    assert result.figure("mujoco", ball, "change_percent") < 20.0
-    assert result.figure("comfree", ball, "lost_percent") == 100.0
-    assert result.figure("comfree", ball, "growth_percent") < 0.01
+    assert result.metric("mujoco", ball, "change_percent") < 20.0
+    assert result.metric("comfree", ball, "lost_percent") == 100.0
+    assert result.metric("comfree", ball, "growth_percent") < 0.01
     for name in names:
         # half a step behind, at sqrt(2) times the frequency in rad/s where it is fastest
-        assert result.figure(name, free, "angle_error_deg") == pytest.approx(
+        assert result.metric(name, free, "angle_error_deg") == pytest.approx(
             math.degrees(0.0025 * math.sqrt(2.0) * frequency(1.0)), rel=0.01
         )
-        assert result.figure(name, free, "drift_ppm") == pytest.approx(61.2, abs=5.0)  # in double precision
+        assert result.metric(name, free, "drift_ppm") == pytest.approx(61.2, abs=5.0)  # in double precision
     for score in experiment.scores(experiment.make_settings(settings)):
-        assert not math.isnan(result.figure("mujoco", score.case, score.figure)), score
+        assert not math.isnan(result.metric("mujoco", score.case, score.metric)), score

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from stickslip.bench.force_profile import LINE, PLANE, ForceProfile, Settings, places
+from stickslip.bench.experiments.smoothness.force_profile import LINE, PLANE, ForceProfile, Settings, places
 from tests.bench import scripted
 
 
@@ -29,13 +29,13 @@ def test_jumps_and_what_is_felt_apart_are_told(tmp_path):
     result = scripted.run(ForceProfile(), physics, tmp_path, settings=settings)
     spacing = 2 * 0.1875 / 300
     top = 0.15 - spacing
-    assert result.figure("hard", LINE, "largest_n") == pytest.approx(top, rel=1e-3)
-    assert result.figure("hard", LINE, "jump") == pytest.approx(1.0, rel=1e-3)  # from the largest to none to minus that
-    assert result.figure("hard", LINE, "apart") == 0.0
+    assert result.metric("hard", LINE, "largest_n") == pytest.approx(top, rel=1e-3)
+    assert result.metric("hard", LINE, "jump") == pytest.approx(1.0, rel=1e-3)  # from the largest to none to minus that
+    assert result.metric("hard", LINE, "apart") == 0.0
     peak = 0.05 / math.e
-    assert result.figure("soft", LINE, "largest_n") == pytest.approx(peak, rel=1e-3)
-    assert result.figure("soft", LINE, "jump") == pytest.approx(spacing / peak, rel=0.05)  # its slope is 1 there
-    assert result.figure("soft", LINE, "apart") == pytest.approx(0.16 * math.exp(-3.2) / peak, rel=1e-3)
+    assert result.metric("soft", LINE, "largest_n") == pytest.approx(peak, rel=1e-3)
+    assert result.metric("soft", LINE, "jump") == pytest.approx(spacing / peak, rel=0.05)  # its slope is 1 there
+    assert result.metric("soft", LINE, "apart") == pytest.approx(0.16 * math.exp(-3.2) / peak, rel=1e-3)
     seen = result.series("hard", PLANE, "force_n")
     far = np.linalg.norm(places(PLANE, Settings(plane=5)), axis=1)
     assert seen == pytest.approx(np.maximum(0.0, 0.15 - far), abs=1e-5)

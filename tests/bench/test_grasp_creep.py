@@ -8,7 +8,7 @@ import pytest
 
 from stickslip import mjcf
 from stickslip.bench import runner
-from stickslip.bench.grasp_creep import GraspCreep, needed
+from stickslip.bench.experiments.friction.grasp_creep import GraspCreep, needed
 from stickslip.bench.result import load
 from tests.bench import scripted
 
@@ -42,13 +42,13 @@ def test_metrics_tell_a_known_creep(creep, tmp_path):
         mjd.qpos[5:] = math.cos(spin / 2), *(math.sin(spin / 2) * np.array([0.6, 0.0, 0.8]))
 
     result = scripted.run(GraspCreep(), {"fake": scripted.Scripted(script)}, tmp_path, settings=SETTINGS, picture=False)
-    assert result.figure("fake", CASE, "drift_mm_per_s") == pytest.approx(1e3 * creep, abs=1e-4)
+    assert result.metric("fake", CASE, "drift_mm_per_s") == pytest.approx(1e3 * creep, abs=1e-4)
     for name in ("sink_mm", "moved_mm"):
-        assert result.figure("fake", CASE, name) == pytest.approx(1.0 + 2e3 * creep, abs=1e-4)
-    assert result.figure("fake", CASE, "turned_deg") == pytest.approx(math.degrees(5.0 * creep * 30.5), abs=1e-3)
-    assert result.figure("fake", CASE, "turn_deg_per_s") == pytest.approx(math.degrees(5.0 * creep), abs=1e-4)
-    assert result.figure("fake", CASE, "dropped") == 0.0
-    assert result.figure("fake", CASE, "held_s") == pytest.approx(2.0)
+        assert result.metric("fake", CASE, name) == pytest.approx(1.0 + 2e3 * creep, abs=1e-4)
+    assert result.metric("fake", CASE, "turned_deg") == pytest.approx(math.degrees(5.0 * creep * 30.5), abs=1e-3)
+    assert result.metric("fake", CASE, "turn_deg_per_s") == pytest.approx(math.degrees(5.0 * creep), abs=1e-4)
+    assert result.metric("fake", CASE, "dropped") == 0.0
+    assert result.metric("fake", CASE, "held_s") == pytest.approx(2.0)
 
 
 def test_what_comes_early_sideways_or_faster_than_is_sampled_is_seen(tmp_path):
@@ -69,7 +69,7 @@ def test_what_comes_early_sideways_or_faster_than_is_sampled_is_seen(tmp_path):
     result = scripted.run(GraspCreep(), fakes, tmp_path, settings=SETTINGS, picture=False)
 
     def told(name):
-        return [result.figure(label, CASE, name) for label in physics]
+        return [result.metric(label, CASE, name) for label in physics]
 
     assert told("drift_mm_per_s") == pytest.approx([20.0, 0.0, 0.0], abs=1e-3)
     assert told("moved_mm") == pytest.approx([40.0, 70.0, 0.0], abs=1e-3)
@@ -85,9 +85,9 @@ def test_a_capsule_past_any_edge_of_the_pads_is_dropped(place, way, tmp_path):
         mjd.qpos[place] = way
 
     result = scripted.run(GraspCreep(), {"fake": scripted.Scripted(script)}, tmp_path, settings=SETTINGS, picture=False)
-    assert result.figure("fake", CASE, "dropped") == 1.0
-    assert result.figure("fake", CASE, "held_s") == 0.0
-    assert math.isnan(result.figure("fake", CASE, "moved_mm"))
+    assert result.metric("fake", CASE, "dropped") == 1.0
+    assert result.metric("fake", CASE, "held_s") == 0.0
+    assert math.isnan(result.metric("fake", CASE, "moved_mm"))
 
 
 def test_a_dropped_capsule_has_no_creep(tmp_path):
@@ -95,10 +95,10 @@ def test_a_dropped_capsule_has_no_creep(tmp_path):
         mjd.qpos[4] = -0.101 * mjd.time  # leaves the pads, 80 mm below its start, between 0.79 and 0.8 s
 
     result = scripted.run(GraspCreep(), {"fake": scripted.Scripted(script)}, tmp_path, settings=SETTINGS, picture=False)
-    assert result.figure("fake", CASE, "dropped") == 1.0
-    assert result.figure("fake", CASE, "held_s") == pytest.approx(0.79)
+    assert result.metric("fake", CASE, "dropped") == 1.0
+    assert result.metric("fake", CASE, "held_s") == pytest.approx(0.79)
     for name in ("drift_mm_per_s", "moved_mm", "sink_mm", "turned_deg", "turn_deg_per_s"):
-        assert math.isnan(result.figure("fake", CASE, name))
+        assert math.isnan(result.metric("fake", CASE, name))
     assert result.series("fake", CASE, "sink_mm").max() < 80.0
 
 
@@ -107,28 +107,28 @@ def test_a_capsule_that_is_nowhere_is_not_held(tmp_path):
         mjd.qpos[4] = math.nan if mjd.time > 0.505 else 0.0
 
     result = scripted.run(GraspCreep(), {"fake": scripted.Scripted(script)}, tmp_path, settings=SETTINGS, picture=False)
-    assert math.isnan(result.figure("fake", CASE, "drift_mm_per_s"))
-    assert math.isnan(result.figure("fake", CASE, "dropped"))
-    assert math.isnan(result.figure("fake", CASE, "held_s"))
+    assert math.isnan(result.metric("fake", CASE, "drift_mm_per_s"))
+    assert math.isnan(result.metric("fake", CASE, "dropped"))
+    assert math.isnan(result.metric("fake", CASE, "held_s"))
     assert result.series("fake", CASE, "time")[-1] == pytest.approx(0.5)
     assert result.problems("fake", CASE)
 
 
-def test_scores_name_cases_and_figures_that_exist(tmp_path):
+def test_scores_name_cases_and_metrics_that_exist(tmp_path):
     experiment = GraspCreep()
     settings = {"duration": "0.1", "timesteps": "0.002,0.01"}
     result = scripted.run(experiment, {"fake": scripted.Scripted(lambda m, d: None)}, tmp_path, settings=settings)
     for score in experiment.scores(experiment.make_settings(settings)):
-        assert not math.isnan(result.figure("fake", score.case, score.figure)), score
+        assert not math.isnan(result.metric("fake", score.case, score.metric)), score
 
 
 def test_mujoco_creeps_and_comfree_drops(tmp_path):
     """Known of a box grasped twice as hard as needed: 6 mm/s, 0.03 mm/s, dropped. A capsule has half the contacts."""
     names = ["mujoco", "mujoco-anti-creep", "comfree"]
     settings = {"pinches": "2", "duration": "1", "timesteps": "0.002"}
-    result = load(runner.run(GraspCreep(), tmp_path, physics=names, device="cpu", settings=settings))
-    creep = [result.figure(n, "pinch 2x, dt 2 ms", "drift_mm_per_s") for n in names]
+    result = load(runner.run(GraspCreep(), tmp_path, methods=names, device="cpu", settings=settings))
+    creep = [result.metric(n, "pinch 2x, dt 2 ms", "drift_mm_per_s") for n in names]
     assert creep[0] == pytest.approx(10.4, abs=0.3)
     assert creep[1] == pytest.approx(0.052, abs=0.005)
     assert math.isnan(creep[2])
-    assert [result.figure(n, "pinch 2x, dt 2 ms", "dropped") for n in names] == [0.0, 0.0, 1.0]
+    assert [result.metric(n, "pinch 2x, dt 2 ms", "dropped") for n in names] == [0.0, 0.0, 1.0]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stickslip.bench import runner
-from stickslip.bench.hold import Hold, clearance, in_hand
+from stickslip.bench.experiments.friction.hold import Hold, clearance, in_hand
 from stickslip.bench.result import load
 from stickslip.errors import InputError
 from stickslip.scenes import hand
@@ -58,10 +58,10 @@ def test_a_cube_is_in_the_hand_above_the_palm_and_near_its_start():
 
 def test_a_hand_that_holds_still_scores_zero(tmp_path):
     result = run(tmp_path, picture=True, still=lambda mjm, mjd: None)
-    figures = result.outcomes["still"][CASE]["figures"]
-    assert figures["held_percent"] == figures["in_hand_percent"] == 100.0
-    assert figures["held_s"] == pytest.approx(4.0)
-    assert all(abs(figures[name]) < 1e-4 for name in ALONE), figures
+    metrics = result.outcomes["still"][CASE]["metrics"]
+    assert metrics["held_percent"] == metrics["in_hand_percent"] == 100.0
+    assert metrics["held_s"] == pytest.approx(4.0)
+    assert all(abs(metrics[name]) < 1e-4 for name in ALONE), metrics
 
 
 def test_metrics_are_those_of_the_worst_world_after_settling(tmp_path):
@@ -78,11 +78,11 @@ def test_metrics_are_those_of_the_worst_world_after_settling(tmp_path):
         mjd.qvel[3] = 1.0 if mjd.time < 2.9 else 0.008 if worst else 0.004
 
     result = run(tmp_path, fake=script)
-    assert result.figure("fake", CASE, "drift_mm") == pytest.approx(4.0, abs=1e-3)
-    assert result.figure("fake", CASE, "turn_deg") == pytest.approx(6.0, abs=1e-3)
-    assert result.figure("fake", CASE, "sunk_mm") == pytest.approx(3.0, abs=1e-3)
-    assert result.figure("fake", CASE, "joint_speed_mrad_per_s") == pytest.approx(2.0, abs=1e-4)  # one joint of 16
-    assert result.figure("fake", CASE, "held_percent") == 100.0
+    assert result.metric("fake", CASE, "drift_mm") == pytest.approx(4.0, abs=1e-3)
+    assert result.metric("fake", CASE, "turn_deg") == pytest.approx(6.0, abs=1e-3)
+    assert result.metric("fake", CASE, "sunk_mm") == pytest.approx(3.0, abs=1e-3)
+    assert result.metric("fake", CASE, "joint_speed_mrad_per_s") == pytest.approx(2.0, abs=1e-4)  # one joint of 16
+    assert result.metric("fake", CASE, "held_percent") == 100.0
 
 
 def test_a_cube_that_comes_to_lie_on_the_palm_or_leaves_is_not_held(tmp_path):
@@ -104,7 +104,7 @@ def test_a_cube_that_comes_to_lie_on_the_palm_or_leaves_is_not_held(tmp_path):
     result = run(tmp_path, lies=lies, tilted=tilted, visits=visits, thrown=thrown)
 
     def told(name):
-        return [result.figure(label, CASE, name) for label in ("lies", "tilted", "visits", "thrown")]
+        return [result.metric(label, CASE, name) for label in ("lies", "tilted", "visits", "thrown")]
 
     assert told("held_percent") == pytest.approx([200.0 / 3.0, 0.0, 0.0, 0.0])
     assert told("in_hand_percent") == [100.0, 100.0, 100.0, 0.0]
@@ -115,20 +115,20 @@ def test_a_cube_that_comes_to_lie_on_the_palm_or_leaves_is_not_held(tmp_path):
     assert {score.absent for score in Hold().scores(Hold().make_settings())} == {"lost"}
 
 
-def test_a_world_that_is_nowhere_gives_no_figures(tmp_path):
+def test_a_world_that_is_nowhere_gives_no_metrics(tmp_path):
     def script(mjm, mjd):
         mjd.qpos[0] = math.nan if mjd.time > 1.5 and is_world(mjd, 0) else mjd.qpos[0]  # a finger
 
     result = run(tmp_path, fake=script)
-    assert all(value is None for value in result.outcomes["fake"][CASE]["figures"].values())
+    assert all(value is None for value in result.outcomes["fake"][CASE]["metrics"].values())
     assert "no longer finite" in result.problems("fake", CASE)[0]
 
 
-def test_scores_name_cases_and_figures_that_exist(tmp_path):
+def test_scores_name_cases_and_metrics_that_exist(tmp_path):
     settings = {**SETTINGS, "timesteps": "0.02,0.05"}
     result = run(tmp_path, settings=settings, fake=lambda mjm, mjd: None)
     for score in Hold().scores(Hold().make_settings(settings)):
-        assert not math.isnan(result.figure("fake", score.case, score.figure)), score
+        assert not math.isnan(result.metric("fake", score.case, score.metric)), score
 
 
 def test_something_must_be_left_to_measure():
@@ -141,9 +141,9 @@ def test_mujoco_creeps_onto_the_palm_unless_it_is_told_not_to(tmp_path):
     """Known of MuJoCo in C at 10 ms: 4 mm sunk after 5 s, on the palm before 10 s; 0.4 mm with anti-creep settings."""
     names = ["mujoco", "mujoco-anti-creep"]
     settings = {"worlds": 2, "duration": 10.0, "timesteps": "0.01"}
-    result = load(runner.run(Hold(), tmp_path, physics=names, device="cpu", settings=settings, picture=False))
-    assert [result.figure(name, "dt 10 ms", "held_percent") for name in names] == [0.0, 100.0]
-    assert result.figure("mujoco", "dt 10 ms", "in_hand_percent") == 100.0
-    assert 5.0 < result.figure("mujoco", "dt 10 ms", "held_s") < 8.0
-    assert result.figure("mujoco-anti-creep", "dt 10 ms", "sunk_mm") == pytest.approx(0.36, abs=0.1)
-    assert result.figure("mujoco-anti-creep", "dt 10 ms", "drift_mm") < 0.2
+    result = load(runner.run(Hold(), tmp_path, methods=names, device="cpu", settings=settings, picture=False))
+    assert [result.metric(name, "dt 10 ms", "held_percent") for name in names] == [0.0, 100.0]
+    assert result.metric("mujoco", "dt 10 ms", "in_hand_percent") == 100.0
+    assert 5.0 < result.metric("mujoco", "dt 10 ms", "held_s") < 8.0
+    assert result.metric("mujoco-anti-creep", "dt 10 ms", "sunk_mm") == pytest.approx(0.36, abs=0.1)
+    assert result.metric("mujoco-anti-creep", "dt 10 ms", "drift_mm") < 0.2

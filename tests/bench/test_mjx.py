@@ -1,4 +1,4 @@
-"""The contender `mjx`: what it refuses, and its steps against MuJoCo in C."""
+"""The method `mjx`: what it refuses, and its steps against MuJoCo in C."""
 
 import sys
 
@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import stickslip as ss
-from stickslip.bench import contenders, mjx
-from stickslip.bench.mjx import Mjx
+from stickslip.bench import methods
+from stickslip.bench.baselines import mjx
+from stickslip.bench.baselines.mjx import Mjx
 from stickslip.errors import InputError, MissingExtra, Unsupported
 
 BALL = """<mujoco><worldbody><geom type="plane" size="1 1 1"/>
@@ -29,17 +30,19 @@ def test_without_jax_the_extra_is_named(monkeypatch):
     mjx._packages.cache_clear()
 
 
-@pytest.mark.parametrize(("wrong", "told"), [({"integrator": "magic"}, "euler, rk4"), ({"iterations": 0}, "from 1")])
+@pytest.mark.parametrize(
+    ("wrong", "told"), [({"integrator": "magic"}, "'euler', 'rk4'"), ({"iterations": 0}, "from 1")]
+)
 def test_parameters_are_checked(wrong, told):
     with pytest.raises(InputError, match=told):
         Mjx(**wrong)
 
 
-def test_it_is_a_contender_with_parameters():
-    found = contenders.resolve(["mjx", "mjx:integrator=rk4,iterations=7"])
-    assert found["mjx"] == Mjx()
-    assert found["mjx:integrator=rk4,iterations=7"] == Mjx(integrator="rk4", iterations=7)
-    assert {"jax", "mujoco-mjx"} <= contenders.describe(Mjx()).keys()
+def test_it_is_a_method_with_parameters():
+    found = methods.resolve(["mjx", "mjx:integrator=rk4,iterations=7"])
+    assert found["mjx"].subject == Mjx()
+    assert found["mjx:integrator=rk4,iterations=7"].subject == Mjx(integrator="rk4", iterations=7)
+    assert {"jax", "mujoco-mjx"} == found["mjx"].versions.keys()
 
 
 def test_steps_are_those_of_mujoco_in_c(packages):

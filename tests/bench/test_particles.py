@@ -7,7 +7,7 @@ import pytest
 
 import stickslip as ss
 from stickslip.bench import timing
-from stickslip.bench.particles import Particles, Settings
+from stickslip.bench.experiments.speed.particles import Particles, Settings
 from stickslip.errors import InputError
 from tests.bench import scripted
 
@@ -41,14 +41,14 @@ def test_a_known_time_is_told_for_each_step_and_each_sphere(tmp_path):
     assert result.cases == ["8 spheres", "27 spheres", "8 spheres, 4 worlds"]
     for case, count, worlds, contacts in zip(result.cases, (8, 27, 8), (1, 1, 4), (4, 9, 4), strict=True):
         for motion in ("resting", "sliding"):
-            assert result.figure("pbd-r", case, "spheres") == count
-            assert result.figure("pbd-r", case, f"{motion}_us") == pytest.approx(200.0)
-            assert result.figure("pbd-r", case, f"{motion}_ns_per_sphere") == pytest.approx(2e5 / (count * worlds))
-            assert result.figure("pbd-r", case, f"{motion}_contacts") == contacts
-            assert result.figure("pbd-r", case, f"{motion}_speedup") == pytest.approx(1.0)
-            assert result.figure("mujoco", case, f"{motion}_us") == pytest.approx(200.0)
-            assert math.isnan(result.figure("mujoco", case, f"{motion}_ns_per_sphere"))
-        assert math.isnan(result.figure("mujoco", case, "spheres"))
+            assert result.metric("pbd-r", case, "spheres") == count
+            assert result.metric("pbd-r", case, f"{motion}_us") == pytest.approx(200.0)
+            assert result.metric("pbd-r", case, f"{motion}_ns_per_sphere") == pytest.approx(2e5 / (count * worlds))
+            assert result.metric("pbd-r", case, f"{motion}_contacts") == contacts
+            assert result.metric("pbd-r", case, f"{motion}_speedup") == pytest.approx(1.0)
+            assert result.metric("mujoco", case, f"{motion}_us") == pytest.approx(200.0)
+            assert math.isnan(result.metric("mujoco", case, f"{motion}_ns_per_sphere"))
+        assert math.isnan(result.metric("mujoco", case, "spheres"))
         assert result.problems("pbd-r", case) == []
 
 
@@ -65,10 +65,10 @@ def test_the_median_batch_counts_and_the_ratio_is_to_mujoco(tmp_path):
 
     result = run(tmp_path, {"mujoco": physics(6e-5), "other": physics(2e-5)}, clock)
     for case in result.cases:
-        assert result.figure("mujoco", case, "sliding_us") == pytest.approx(60.0)
-        assert result.figure("other", case, "resting_us") == pytest.approx(20.0)
-        assert result.figure("other", case, "sliding_speedup") == pytest.approx(3.0)
-        assert result.figure("other", case, "resting_speedup_over_mujoco") == pytest.approx(3.0)
+        assert result.metric("mujoco", case, "sliding_us") == pytest.approx(60.0)
+        assert result.metric("other", case, "resting_us") == pytest.approx(20.0)
+        assert result.metric("other", case, "sliding_speedup") == pytest.approx(3.0)
+        assert result.metric("other", case, "resting_speedup_over_mujoco") == pytest.approx(3.0)
 
 
 def test_one_step_that_is_held_up_does_not_make_batches_shorter(tmp_path):
@@ -98,16 +98,16 @@ def test_the_ratio_is_to_the_median_of_what_is_one_scene_to_mujoco(tmp_path):
         "other": scripted.Scripted(standing, clock, lambda ncon: 2.5e-5),
     }
     result = run(tmp_path, physics, clock, resolutions=(2, 3, 4))
-    assert [result.figure("mujoco", case, "sliding_us") for case in result.cases] == pytest.approx([60, 20, 50, 400])
-    assert [result.figure("other", case, "sliding_speedup") for case in result.cases] == pytest.approx([2, 2, 2, 16])
-    assert result.figure("mujoco", result.cases[0], "resting_speedup") == pytest.approx(50 / 60)
+    assert [result.metric("mujoco", case, "sliding_us") for case in result.cases] == pytest.approx([60, 20, 50, 400])
+    assert [result.metric("other", case, "sliding_speedup") for case in result.cases] == pytest.approx([2, 2, 2, 16])
+    assert result.metric("mujoco", result.cases[0], "resting_speedup") == pytest.approx(50 / 60)
 
 
 def test_a_batch_has_fewer_steps_where_a_step_takes_long(tmp_path):
     clock, count = scripted.Clock(), []
     fake = scripted.Scripted(standing, clock, lambda ncon: count.append(ncon) or 0.04)
     result = run(tmp_path, {"fake": fake}, clock, resolutions=(2,), worlds=(2,), longest=0.1)
-    assert result.figure("fake", "8 spheres", "resting_us") == pytest.approx(4e4)
+    assert result.metric("fake", "8 spheres", "resting_us") == pytest.approx(4e4)
     each = 3 + timing.LOOKS + 3 * 2  # to settle, to look how long it takes, three batches of two
     assert len(count) == 2 * 2 * each
 
@@ -118,10 +118,10 @@ def test_boxes_rest_and_slide(tmp_path):
     fake = scripted.Scripted(standing, clock, lambda ncon: 1e-4)
     result = run(tmp_path, {"pbd-r": ss.PbdR(), "fake": fake}, clock, settle=80)  # and 5 + 3 * 5 of timing
     for case in result.cases:
-        assert result.figure("fake", case, "resting_moved_mm") == 0.0
-        assert result.figure("fake", case, "sliding_moved_mm") == pytest.approx(17.0, rel=1e-4)
-        assert result.figure("pbd-r", case, "resting_moved_mm") == pytest.approx(0.0, abs=1e-3)
-        assert result.figure("pbd-r", case, "sliding_moved_mm") == pytest.approx(1.63, abs=0.05)
+        assert result.metric("fake", case, "resting_moved_mm") == 0.0
+        assert result.metric("fake", case, "sliding_moved_mm") == pytest.approx(17.0, rel=1e-4)
+        assert result.metric("pbd-r", case, "resting_moved_mm") == pytest.approx(0.0, abs=1e-3)
+        assert result.metric("pbd-r", case, "sliding_moved_mm") == pytest.approx(1.63, abs=0.05)
 
 
 def test_what_has_too_many_spheres_is_left_out_and_the_picture_says_so(tmp_path):
@@ -154,13 +154,13 @@ def test_a_run_that_diverges_has_no_times(tmp_path):
 
     clock = scripted.Clock()
     result = run(tmp_path, {"fake": scripted.Scripted(broken, clock, lambda ncon: 1e-3)}, clock)
-    assert math.isnan(result.figure("fake", "8 spheres", "sliding_us"))
+    assert math.isnan(result.metric("fake", "8 spheres", "sliding_us"))
 
 
 def test_what_the_paper_says_of_ten_thousand_spheres_stands_beside_ours(tmp_path):
     result = run(tmp_path, {"pbd-r": ss.PbdR()}, Ticking())
     assert Particles().reported(result) == ()
-    result.outcomes["pbd-r"]["10,648 spheres"] = {"figures": {"sliding_speedup_over_mujoco": 2.0}}
+    result.outcomes["pbd-r"]["10,648 spheres"] = {"metrics": {"sliding_speedup_over_mujoco": 2.0}}
     (row,) = Particles().reported(result)
     assert "2/3" in row.paper
     assert row.measured.startswith("pbd-r 0.5, at 10,648 spheres")

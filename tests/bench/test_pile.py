@@ -8,7 +8,7 @@ import pytest
 
 from stickslip import mjcf
 from stickslip.bench import runner
-from stickslip.bench.pile import Bodies, Pile, on_block
+from stickslip.bench.experiments.depth.pile import Bodies, Pile, on_block
 from stickslip.bench.result import load
 from stickslip.errors import InputError
 from stickslip.scenes.pile import TOP
@@ -73,13 +73,13 @@ def test_bodies_beside_or_below_the_upper_face_are_not_on_the_block():
 
 def test_a_pile_at_rest_scores_zero(tmp_path):
     result = run(tmp_path, picture=True, still=lambda mjm, mjd: landed(mjd, REST - 1e-3))
-    figures = result.outcomes["still"][CASE]["figures"]
+    metrics = result.outcomes["still"][CASE]["metrics"]
     start = mjcf.load("drop-test:n=1,layers=1").qpos0[2]
-    assert figures["dropped_j"] == pytest.approx(MASS * 9.81 * (start - REST + 1e-3), rel=1e-4)
-    assert figures["depth_mm"] == pytest.approx(1.0, abs=1e-4)
-    assert figures["deepest_mm"] == pytest.approx(1.0, abs=1e-4)
+    assert metrics["dropped_j"] == pytest.approx(MASS * 9.81 * (start - REST + 1e-3), rel=1e-4)
+    assert metrics["depth_mm"] == pytest.approx(1.0, abs=1e-4)
+    assert metrics["deepest_mm"] == pytest.approx(1.0, abs=1e-4)
     for name in ("speed_mm_per_s", "largest_speed_mm_per_s", "energy_rise_percent", "left_percent"):
-        assert figures[name] == pytest.approx(0.0, abs=1e-4), name
+        assert metrics[name] == pytest.approx(0.0, abs=1e-4), name
 
 
 def test_jitter_kicks_and_depth_are_told(tmp_path):
@@ -98,7 +98,7 @@ def test_jitter_kicks_and_depth_are_told(tmp_path):
     result = run(tmp_path, trembles=trembles, spins=spins, kicked=kicked)
 
     def told(name):
-        return [result.figure(label, CASE, name) for label in ("trembles", "spins", "kicked")]
+        return [result.metric(label, CASE, name) for label in ("trembles", "spins", "kicked")]
 
     spin = 1e3 * 0.3 * math.sqrt(0.05**2 / 6.0)  # a radius of gyration of side / sqrt(6)
     assert told("speed_mm_per_s") == pytest.approx([2.0, spin, 0.0], abs=0.02)
@@ -115,16 +115,16 @@ def test_energy_that_rises_after_the_landing_is_told(tmp_path):
         landed(mjd, REST + (0.02 if 0.195 < mjd.time < 0.225 else 0.0))
 
     result = run(tmp_path, lifted=lifted, bounces=bounces)
-    dropped = result.figure("lifted", CASE, "dropped_j")
+    dropped = result.metric("lifted", CASE, "dropped_j")
     down = MASS * (0.5 * 1.0**2 + 9.81 * 0.005)  # the 10 mm in one step, with the mean height of it
-    assert result.figure("lifted", CASE, "energy_rise_percent") == pytest.approx(100.0 * down / dropped, rel=1e-3)
-    assert result.figure("bounces", CASE, "energy_rise_percent") == pytest.approx(0.0, abs=1e-4)
+    assert result.metric("lifted", CASE, "energy_rise_percent") == pytest.approx(100.0 * down / dropped, rel=1e-3)
+    assert result.metric("bounces", CASE, "energy_rise_percent") == pytest.approx(0.0, abs=1e-4)
 
 
 def test_a_pile_that_does_not_fall_has_no_energy_to_compare_with(tmp_path):
     result = run(tmp_path, hangs=lambda mjm, mjd: None)
-    assert math.isnan(result.figure("hangs", CASE, "energy_rise_percent"))
-    assert math.isnan(result.figure("hangs", CASE, "depth_mm"))  # nothing touches
+    assert math.isnan(result.metric("hangs", CASE, "energy_rise_percent"))
+    assert math.isnan(result.metric("hangs", CASE, "depth_mm"))  # nothing touches
 
 
 def test_bodies_that_roll_away_do_not_count_until_they_are_most(tmp_path):
@@ -143,7 +143,7 @@ def test_bodies_that_roll_away_do_not_count_until_they_are_most(tmp_path):
     result = run(tmp_path, settings={**SETTINGS, "layers": 2}, one=one, both=both, late=late)
 
     def told(name):
-        return [result.figure(label, CASE, name) for label in ("one", "both", "late")]
+        return [result.metric(label, CASE, name) for label in ("one", "both", "late")]
 
     assert told("left_percent") == [50.0, 100.0, 50.0]
     assert told("speed_mm_per_s") == pytest.approx([0.0, math.nan, 0.0], abs=1e-3, nan_ok=True)
@@ -152,20 +152,20 @@ def test_bodies_that_roll_away_do_not_count_until_they_are_most(tmp_path):
     assert {score.absent for score in Pile().scores(Pile().make_settings())} == {"thrown apart"}
 
 
-def test_a_pile_that_is_nowhere_gives_no_figures(tmp_path):
+def test_a_pile_that_is_nowhere_gives_no_metrics(tmp_path):
     def script(mjm, mjd):
         mjd.qpos[2] = math.nan if mjd.time > 0.5 else mjd.qpos[2]
 
     result = run(tmp_path, fake=script)
-    assert all(value is None for value in result.outcomes["fake"][CASE]["figures"].values())
+    assert all(value is None for value in result.outcomes["fake"][CASE]["metrics"].values())
     assert "no longer finite" in result.problems("fake", CASE)[0]
 
 
-def test_scores_name_cases_and_figures_that_exist(tmp_path):
+def test_scores_name_cases_and_metrics_that_exist(tmp_path):
     settings = {**SETTINGS, "timesteps": "0.01,0.02"}
     result = run(tmp_path, settings=settings, fake=lambda mjm, mjd: landed(mjd, REST - 1e-3))
     for score in Pile().scores(Pile().make_settings(settings)):
-        assert not math.isnan(result.figure("fake", score.case, score.figure)), score
+        assert not math.isnan(result.metric("fake", score.case, score.metric)), score
 
 
 @pytest.mark.parametrize("name", ["landed", "rest"])
@@ -178,14 +178,14 @@ def test_the_run_must_be_longer_than_its_parts(name):
 def test_a_pile_of_mujoco_comes_to_rest_as_in_c(tmp_path):
     """Four cubes that fall flat: what MuJoCo in C has of depth and energy at the end."""
     settings = {"n": 2, "layers": 1, "duration": 1.0, "landed": 0.5, "rest": 0.2, "timesteps": "0.002"}
-    result = load(runner.run(Pile(), tmp_path, physics=["mujoco"], device="cpu", settings=settings, picture=False))
+    result = load(runner.run(Pile(), tmp_path, methods=["mujoco"], device="cpu", settings=settings, picture=False))
     mjm = mjcf.load("drop-test:n=2,layers=1")
     mjd = mujoco.MjData(mjm)
     for _ in range(500):
         mujoco.mj_step(mjm, mjd)
     fallen = MASS * 9.81 * (mjm.qpos0 - mjd.qpos).reshape(-1, 7)[:, 2].sum()
-    assert result.figure("mujoco", "dt 2 ms", "dropped_j") == pytest.approx(fallen, rel=0.02)
-    assert result.figure("mujoco", "dt 2 ms", "depth_mm") == pytest.approx(-1e3 * mjd.contact.dist.mean(), rel=0.05)
-    assert result.figure("mujoco", "dt 2 ms", "largest_speed_mm_per_s") < 1.0
-    assert result.figure("mujoco", "dt 2 ms", "energy_rise_percent") < 0.1
-    assert result.figure("mujoco", "dt 2 ms", "left_percent") == 0.0
+    assert result.metric("mujoco", "dt 2 ms", "dropped_j") == pytest.approx(fallen, rel=0.02)
+    assert result.metric("mujoco", "dt 2 ms", "depth_mm") == pytest.approx(-1e3 * mjd.contact.dist.mean(), rel=0.05)
+    assert result.metric("mujoco", "dt 2 ms", "largest_speed_mm_per_s") < 1.0
+    assert result.metric("mujoco", "dt 2 ms", "energy_rise_percent") < 0.1
+    assert result.metric("mujoco", "dt 2 ms", "left_percent") == 0.0

@@ -7,8 +7,16 @@ import numpy as np
 import pytest
 
 from stickslip import mjcf
-from stickslip.bench import planar_pushing
-from stickslip.bench.planar_pushing import PATHS, PlanarPushing, Settings, apart, controls, outline, poses
+from stickslip.bench.experiments.smoothness import planar_pushing
+from stickslip.bench.experiments.smoothness.planar_pushing import (
+    PATHS,
+    PlanarPushing,
+    Settings,
+    apart,
+    controls,
+    outline,
+    poses,
+)
 from stickslip.errors import InputError
 from tests.bench import scripted
 
@@ -59,13 +67,13 @@ def test_a_known_offset_and_turn_are_told(tmp_path):
 
     settings = {"duration": 0.064, "timesteps": (0.008,)}
     result = scripted.run(PlanarPushing(), {"fake": scripted.Scripted(script)}, tmp_path, settings=settings)
-    figures = result.outcomes["fake"]["dt 8 ms"]["figures"]
-    assert figures["distance_cm"] == pytest.approx(5.0, abs=1e-3)
-    assert figures["distance_sd_cm"] == pytest.approx(0.0, abs=1e-3)
-    assert figures["angle_deg"] == pytest.approx(math.degrees(0.3), abs=1e-3)
-    assert figures["angle_worst_deg"] == pytest.approx(math.degrees(0.5), abs=1e-3)
-    assert figures["angle_sd_deg"] == pytest.approx(math.degrees(np.std(0.1 * np.arange(1, 6), ddof=1)), abs=1e-3)
-    assert figures["tilt_deg"] == pytest.approx(0.0, abs=0.05)
+    metrics = result.outcomes["fake"]["dt 8 ms"]["metrics"]
+    assert metrics["distance_cm"] == pytest.approx(5.0, abs=1e-3)
+    assert metrics["distance_sd_cm"] == pytest.approx(0.0, abs=1e-3)
+    assert metrics["angle_deg"] == pytest.approx(math.degrees(0.3), abs=1e-3)
+    assert metrics["angle_worst_deg"] == pytest.approx(math.degrees(0.5), abs=1e-3)
+    assert metrics["angle_sd_deg"] == pytest.approx(math.degrees(np.std(0.1 * np.arange(1, 6), ddof=1)), abs=1e-3)
+    assert metrics["tilt_deg"] == pytest.approx(0.0, abs=0.05)
 
 
 def test_angles_are_the_short_way_round():

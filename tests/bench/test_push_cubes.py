@@ -6,8 +6,8 @@ import pytest
 
 from stickslip import mjcf
 from stickslip.bench import runner
-from stickslip.bench.push_cubes import RIVAL, PushCubes, Settings, load, pushing_force, scattered
-from stickslip.bench.qp import TimedSolver
+from stickslip.bench.baselines.qp import TimedSolver
+from stickslip.bench.experiments.speed.push_cubes import RIVAL, PushCubes, Settings, load, pushing_force, scattered
 from stickslip.bench.result import load as read
 from stickslip.scenes.push_cubes import BAR_MASS, GAIN, STIFF
 from tests.bench import scripted
@@ -66,14 +66,14 @@ def test_metrics_tell_a_known_force_depth_and_time(factor, depth, tmp_path):
     clock = scripted.Clock()
     fake = scripted.Scripted(script, clock, seconds=lambda ncon: 0.004)
     result = scripted.run(PushCubes(), {"fake": fake}, tmp_path, settings=STEPS, clock=clock)
-    figures = result.outcomes["fake"][CASE]["figures"]
-    assert figures["expected_force"] == pytest.approx(0.5 * 2 * 0.1 * 9.81)
-    assert figures["force"] == pytest.approx(force, abs=2e-3)
-    assert figures["force_error_percent"] == pytest.approx(100 * (factor - 1), abs=0.2)
-    assert figures["penetration_mm"] == pytest.approx(1e3 * depth, abs=1e-4)
-    assert figures["ms_per_step"] == pytest.approx(4.0)
-    assert figures["mean_ms"] == pytest.approx(4.0)
-    assert "over_qp" not in figures and not PushCubes().reported(result)
+    metrics = result.outcomes["fake"][CASE]["metrics"]
+    assert metrics["expected_force"] == pytest.approx(0.5 * 2 * 0.1 * 9.81)
+    assert metrics["force"] == pytest.approx(force, abs=2e-3)
+    assert metrics["force_error_percent"] == pytest.approx(100 * (factor - 1), abs=0.2)
+    assert metrics["penetration_mm"] == pytest.approx(1e3 * depth, abs=1e-4)
+    assert metrics["ms_per_step"] == pytest.approx(4.0)
+    assert metrics["mean_ms"] == pytest.approx(4.0)
+    assert "over_qp" not in metrics and not PushCubes().reported(result)
 
 
 def test_time_of_a_solver_is_told_beside_that_of_the_step(tmp_path):
@@ -85,8 +85,8 @@ def test_time_of_a_solver_is_told_beside_that_of_the_step(tmp_path):
 
     fakes = {"timed": Timed(lambda mjm, mjd: None), "other": scripted.Scripted(lambda mjm, mjd: None)}
     result = scripted.run(PushCubes(), fakes, tmp_path, settings=STEPS, picture=False)
-    assert result.figure("timed", CASE, "solver_ms") == pytest.approx(3.0)
-    assert np.isnan(result.figure("other", CASE, "solver_ms"))
+    assert result.metric("timed", CASE, "solver_ms") == pytest.approx(3.0)
+    assert np.isnan(result.metric("other", CASE, "solver_ms"))
 
 
 def test_pushed_is_the_mean_way_of_the_cubes(tmp_path):
@@ -102,7 +102,7 @@ def test_pushed_is_the_mean_way_of_the_cubes(tmp_path):
     home = [mjcf.load("push-cubes:n=2").qpos0[1 + 7 * cube] for cube in range(2)]
     shifted = scattered(mjcf.load("push-cubes:n=2").qpos0, np.random.default_rng(0))[[1, 8]]
     expected = np.mean([home[c] + (1 + 2 * c) * 0.2 - shifted[c] for c in range(2)])
-    assert result.figure("fake", CASE, "pushed_mm") == pytest.approx(1e3 * expected, abs=0.01)
+    assert result.metric("fake", CASE, "pushed_mm") == pytest.approx(1e3 * expected, abs=0.01)
 
 
 def test_ratios_are_to_the_program(tmp_path):
@@ -113,31 +113,31 @@ def test_ratios_are_to_the_program(tmp_path):
     names = {"comfree": 0.002, RIVAL: 0.01}
     fakes = {name: scripted.Scripted(still, clock, seconds=lambda ncon, s=s: s) for name, s in names.items()}
     result = scripted.run(PushCubes(), fakes, tmp_path, settings=STEPS, clock=clock)
-    assert result.figure("comfree", CASE, "over_qp") == pytest.approx(5.0)
-    assert result.figure(RIVAL, CASE, "over_qp") == pytest.approx(1.0)
+    assert result.metric("comfree", CASE, "over_qp") == pytest.approx(5.0)
+    assert result.metric(RIVAL, CASE, "over_qp") == pytest.approx(1.0)
     (row,) = PushCubes().reported(result)
     assert row.paper.startswith("5 x") and row.measured.startswith("5 x")
 
 
-def test_a_broken_state_has_no_figures(tmp_path):
+def test_a_broken_state_has_no_metrics(tmp_path):
     def script(mjm, mjd):
         mjd.qvel[0] = np.nan
 
     result = scripted.run(PushCubes(), {"fake": scripted.Scripted(script)}, tmp_path, settings=STEPS)
-    assert np.isnan(result.figure("fake", CASE, "ms_per_step"))
+    assert np.isnan(result.metric("fake", CASE, "ms_per_step"))
     assert any("no longer finite" in problem for problem in result.problems("fake", CASE))
 
 
 def test_the_convex_model_and_mujoco_push_with_mu_times_the_weight(tmp_path):
-    pytest.importorskip("osqp", reason="the contender qp needs OSQP: pip install 'stickslip[bench]'")
+    pytest.importorskip("osqp", reason="the method qp needs OSQP: pip install 'stickslip[bench]'")
     settings = {"steps": 400, "counts": "2"}
     names = ["qp", RIVAL, "mujoco", "comfree", "icf", "cenic"]
-    result = read(runner.run(PushCubes(), tmp_path, physics=names, device="cpu", settings=settings))
-    assert result.figure("qp", CASE, "force_error_percent") == pytest.approx(0.0, abs=0.1)
-    assert abs(result.figure(RIVAL, CASE, "force_error_percent")) < 10.0  # OSQP stops early
-    assert result.figure("mujoco", CASE, "force_error_percent") == pytest.approx(0.0, abs=2.0)
-    assert result.figure("comfree", CASE, "force_error_percent") == pytest.approx(-23.5, abs=3.0)
-    assert result.figure("icf", CASE, "force_error_percent") == pytest.approx(0.0, abs=2.0)  # its servo is implicit
-    assert np.isnan(result.figure("cenic", CASE, "force_error_percent"))
-    assert result.figure("qp", CASE, "solver_ms") > 0.0
-    assert np.isnan(result.figure("mujoco", CASE, "solver_ms"))
+    result = read(runner.run(PushCubes(), tmp_path, methods=names, device="cpu", settings=settings))
+    assert result.metric("qp", CASE, "force_error_percent") == pytest.approx(0.0, abs=0.1)
+    assert abs(result.metric(RIVAL, CASE, "force_error_percent")) < 10.0  # OSQP stops early
+    assert result.metric("mujoco", CASE, "force_error_percent") == pytest.approx(0.0, abs=2.0)
+    assert result.metric("comfree", CASE, "force_error_percent") == pytest.approx(-23.5, abs=3.0)
+    assert result.metric("icf", CASE, "force_error_percent") == pytest.approx(0.0, abs=2.0)  # its servo is implicit
+    assert np.isnan(result.metric("cenic", CASE, "force_error_percent"))
+    assert result.metric("qp", CASE, "solver_ms") > 0.0
+    assert np.isnan(result.metric("mujoco", CASE, "solver_ms"))

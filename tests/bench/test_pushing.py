@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from stickslip.bench.pushing import Push, corner_ratio, first_half, parted, patch_ratio, pushed, touch
+from stickslip.bench.references.pushing import Push, corner_ratio, first_half, parted, patch_ratio, pushed, touch
 
 
 def test_ratio_is_the_mean_distance_of_the_patch_from_its_middle():

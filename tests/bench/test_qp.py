@@ -1,4 +1,4 @@
-"""The contender `qp`: its program against the conditions of optimality, closed forms, and what is done from outside."""
+"""The method `qp`: its program against the conditions of optimality, closed forms, and what is done from outside."""
 
 import sys
 
@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from stickslip.bench import runner
-from stickslip.bench.qp import QpModel, solve
+from stickslip.bench.baselines.qp import QpModel, solve
+from stickslip.bench.experiments.friction.stick import Stick
 from stickslip.bench.result import load
-from stickslip.bench.stick import Stick
 from stickslip.errors import HealthWarning, InputError, MissingExtra, Unsupported
 from stickslip.simulation import Simulation
 from tests.support import same_bits
@@ -20,7 +20,7 @@ MASS, RADIUS, MU, DT, G = 0.2, 0.05, 0.3, 0.01, 9.81
 
 @pytest.fixture
 def osqp():
-    return pytest.importorskip("osqp", reason="the contender qp needs OSQP: pip install 'stickslip[bench]'")
+    return pytest.importorskip("osqp", reason="the method qp needs OSQP: pip install 'stickslip[bench]'")
 
 
 def ball(*, height: float = RADIUS, condim: int = 3, more: str = "", joints: str = "") -> str:
@@ -254,10 +254,10 @@ def test_time_of_the_solver_is_told():
 
 
 @pytest.mark.parametrize("package", ["osqp", "scipy"])
-def test_without_osqp_the_contender_is_listed_with_the_fix(package, monkeypatch, tmp_path):
+def test_without_osqp_the_method_is_listed_with_the_fix(package, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtra, match=r"pip install 'stickslip\[bench\]'"):
         Simulation(ball(), QpModel(), device="cpu")
-    result = load(runner.run(Stick(), tmp_path, physics=["qp"], device="cpu", quick=True, picture=False))
+    result = load(runner.run(Stick(), tmp_path, methods=["qp"], device="cpu", quick=True, picture=False))
     assert all("pip install 'stickslip[bench]'" in reason for reason in result.unsupported("qp").values())
     assert set(result.unsupported("qp")) == set(result.cases)

@@ -7,8 +7,10 @@ import re
 
 import pytest
 
-from stickslip.bench import EXPERIMENTS, contenders, report, runner, summary
+from stickslip.bench import EXPERIMENTS, runner
 from stickslip.bench.experiment import Reported, Score
+from stickslip.bench.report import page as report
+from stickslip.bench.report import summary
 from stickslip.bench.result import load
 from stickslip.errors import InputError, Unsupported
 from tests.bench import scripted
@@ -16,20 +18,20 @@ from tests.bench.test_runner import Counting
 
 
 class Telling(Counting):
-    """Three fakes of known figures, one of which cannot run a case, and a paper to compare with."""
+    """Three fakes of known metrics, one of which cannot run a case, and a paper to compare with."""
 
     def reported(self, result):
-        return [Reported("value <of> it", "1 m", f"{result.figure('fake', 'case 1', 'value'):g} m")]
+        return [Reported("value <of> it", "1 m", f"{result.metric('fake', 'case 1', 'value'):g} m")]
 
 
 @pytest.fixture
 def folder(tmp_path):
     physics = {name: scripted.Scripted(lambda mjm, mjd: None) for name in ("fake", "other", "fake:size=2")}
     experiment = Telling(raises=Unsupported("fake knows no <balls>"))
-    path = runner.run(experiment, tmp_path / "machine", physics=physics, device="cpu")
+    path = runner.run(experiment, tmp_path / "machine", methods=physics, device="cpu")
     result = load(path)
-    result.outcomes["other"]["case 1"] = {"figures": {"value": -0.5}, "series": {}, "problems": []}
-    result.outcomes["other"]["case 0"]["figures"]["value"] = 1e-9
+    result.outcomes["other"]["case 1"] = {"metrics": {"value": -0.5}, "series": {}, "problems": []}
+    result.outcomes["other"]["case 0"]["metrics"]["value"] = 1e-9
     result.save(path)
     return tmp_path
 
@@ -66,7 +68,7 @@ def test_nobody_is_best_alone_or_in_doubt(folder):
     del result.outcomes["other"]
     row = summary.rows(experiment, result, ["fake", "other"])[0]
     assert [(c.text, c.best) for c in row.cells.values()] == [("0", False), ("–", False)]
-    result.outcomes["other"] = {"case 0": {"figures": {"value": 2.0}, "problems": []}}
+    result.outcomes["other"] = {"case 0": {"metrics": {"value": 2.0}, "problems": []}}
     result.outcomes["fake"]["case 0"]["problems"] = ["contacts were dropped"]
     row = summary.rows(experiment, result, ["fake", "other"])[0]
     assert [(c.text, c.best, c.note) for c in row.cells.values()] == [
@@ -91,8 +93,8 @@ def test_a_score_tells_in_its_own_word_why_there_is_no_value(folder):
 def test_variants_stay_out_of_the_summary(folder):
     ((_, result),) = tables(folder)[0].results
     assert summary.columns([result]) == ["fake", "other"]
-    for name in ("pbd-r-paper", "newton", "implicit", *contenders.FOILS):
-        result.contenders[name] = result.contenders["fake"]
+    for name in ("pbd-r-paper", "newton", "implicit", "pbd"):
+        result.methods[name] = result.methods["fake"]
     assert summary.columns([result]) == ["fake", "other"]
 
 
@@ -137,14 +139,14 @@ def test_the_markdown_tells_the_same(folder):
 
 def test_results_of_variants_alone_still_have_a_table(folder):
     ((_, result),) = tables(folder)[0].results
-    result.contenders = {"fake:size=2": result.contenders["fake:size=2"]}
+    result.methods = {"fake:size=2": result.methods["fake:size=2"]}
     assert summary.columns([result]) == ["fake:size=2"]
 
 
 @pytest.mark.parametrize(
     ("field", "value", "word"),
     [
-        ("settings", {"size": 99.0, "count": 3, "steps": [0.1], "careful": True, "kind": "plain"}, "between"),
+        ("settings", {"size": 99.0, "count": 3, "steps": [0.1], "careful": True, "kind": "plain"}, "from 0.1 to 10"),
         ("settings", {"size": 1.0}, "another version"),
         ("settings", [], "settings is not a dict"),
         ("outcomes", [], "outcomes is not a dict"),

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 
 import stickslip as ss
-from stickslip.bench import motion, resolution_picture
-from stickslip.bench.contenders import PAPER
+from stickslip.bench.baselines.pbd_paper.physics import PbdRAblated, PbdRPaper
 from stickslip.bench.experiment import Trial
-from stickslip.bench.resolution import BOX, ROD, Resolution, Settings, done_label, shape_label
+from stickslip.bench.experiments.free_bodies import resolution_picture
+from stickslip.bench.experiments.free_bodies.resolution import BOX, ROD, Resolution, Settings, done_label, shape_label
+from stickslip.bench.methods import PAPER
+from stickslip.bench.references import motion
 from stickslip.errors import Unsupported
 from tests.bench import scripted
 
 BRIEF = {"mesh": "stand-in", "duration": 1.0, "mesh_duration": 0.5}
-PACKED = ss.PbdR(inertia="packed")
+PACKED = PbdRAblated(inertia="packed")
 
 
 def measured(label, physics, **settings):
@@ -41,7 +43,7 @@ def test_cases_are_those_of_the_seven_tests():
 def test_points_turn_a_box_faster_by_what_their_inertia_lacks(n):
     """A grid of n^3 points has 1 - 1/n^2 of a cube's inertia; with that of the cube nothing is left but the steps."""
     label = done_label("torque", BOX, n)
-    packed, true = measured(label, PACKED).figures, measured(label, ss.PbdR()).figures
+    packed, true = measured(label, PACKED).metrics, measured(label, ss.PbdR()).metrics
     turn = math.degrees(motion.turned(0.01, motion.box_inertia(4.0, 0.1), 1.0))
     assert packed["spheres"] == true["spheres"] == n**3
     assert packed["inertia_percent"] == pytest.approx(100.0 * (1.0 - 1.0 / n**2))
@@ -52,11 +54,11 @@ def test_points_turn_a_box_faster_by_what_their_inertia_lacks(n):
 
 def test_a_mesh_has_as_many_spheres_as_its_own_resolution_says():
     coarse, fine = (measured(f"stand-in with torque, {n} across", PACKED, mesh_resolutions=(4, 8)) for n in (4, 8))
-    assert fine.figures["spheres"] > 6.0 * coarse.figures["spheres"]
-    assert fine.figures["coverage_percent"] > coarse.figures["coverage_percent"] + 5.0
+    assert fine.metrics["spheres"] > 6.0 * coarse.metrics["spheres"]
+    assert fine.metrics["coverage_percent"] > coarse.metrics["coverage_percent"] + 5.0
     for found in (coarse, fine):
-        lacks = 100.0 / found.figures["inertia_percent"] - 1.0
-        assert found.figures["rotation_error_deg"] == pytest.approx(lacks * found.figures["expected_deg"], rel=0.05)
+        lacks = 100.0 / found.metrics["inertia_percent"] - 1.0
+        assert found.metrics["rotation_error_deg"] == pytest.approx(lacks * found.metrics["expected_deg"], rel=0.05)
 
 
 def test_a_shorter_time_for_the_mesh():
@@ -66,14 +68,14 @@ def test_a_shorter_time_for_the_mesh():
         ("pushed box, 4 along an edge", motion.pushed(17.0, 0.4, 4.0, 2.0)),
         ("pushed stand-in, 16 across", motion.pushed(10.0, 0.4, 2.176, 1.0)),
     ):
-        figures = measured(label, still, **settings).figures
-        assert figures["position_error_m"] == pytest.approx(way, rel=1e-5)
-        assert "spheres" not in figures  # this one knows none
+        metrics = measured(label, still, **settings).metrics
+        assert metrics["position_error_m"] == pytest.approx(way, rel=1e-5)
+        assert "spheres" not in metrics  # this one knows none
 
 
 def test_spheres_are_stored_as_they_are():
     outcome = measured(shape_label(BOX, 4), ss.PbdR())
-    assert outcome.figures["spheres"] == 64 == len(outcome.series["radius"])
+    assert outcome.metrics["spheres"] == 64 == len(outcome.series["radius"])
     np.testing.assert_allclose(outcome.series["radius"], 0.025)
     places = np.stack([outcome.series[f"centre_{axis}"] for axis in "xyz"], axis=1)
     assert np.abs(places).max() == pytest.approx(0.075)
@@ -104,7 +106,7 @@ def test_a_sphere_is_drawn_as_a_disc_that_hides_what_is_behind_it():
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
     out = tmp_path_factory.mktemp("resolution")
-    physics = {"pbd-r": ss.PbdR(), PAPER: ss.PbdR.paper(), "mujoco": ss.MuJoCo()}
+    physics = {"pbd-r": ss.PbdR(), PAPER: PbdRPaper(), "mujoco": ss.MuJoCo()}
     return scripted.run(Resolution(), physics, out, quick=True)
 
 

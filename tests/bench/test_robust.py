@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from stickslip import scenes
-from stickslip.bench import robust, runner, summary
+from stickslip.bench import runner
 from stickslip.bench.experiment import MIN_STEPS
+from stickslip.bench.experiments.accuracy import robust
+from stickslip.bench.experiments.accuracy.robust import EVERY_MODEL, FAST, TIMES, Reference, Robust, Settings
+from stickslip.bench.report import summary
 from stickslip.bench.result import load
-from stickslip.bench.robust import EVERY_MODEL, FAST, TIMES, Reference, Robust, Settings
 from stickslip.errors import InputError, Unsupported
 from tests.bench import scripted
 
@@ -99,7 +101,7 @@ def test_c_tells_sound_models_from_broken_ones_and_says_nothing(tmp_path, monkey
     assert not (tmp_path / "MUJOCO_LOG.TXT").exists()
 
 
-def test_figures_tell_what_became_of_a_model(tmp_path):
+def test_metrics_tell_what_became_of_a_model(tmp_path):
     result = run(
         tmp_path,
         picture=True,
@@ -111,7 +113,7 @@ def test_figures_tell_what_became_of_a_model(tmp_path):
     )
 
     def told(name, case="stack"):
-        return [result.figure(label, case, name) for label in ("still", "fast", "lost", "cannot", "full")]
+        return [result.metric(label, case, name) for label in ("still", "fast", "lost", "cannot", "full")]
 
     assert told("sound") == [1.0, 0.0, 0.0, 1.0, 1.0]
     assert told("finite") == [1.0, 1.0, 0.0, 1.0, 1.0]
@@ -119,8 +121,8 @@ def test_figures_tell_what_became_of_a_model(tmp_path):
     assert told("survived_s") == pytest.approx([0.08, 0.014, 0.018, 0.08, 0.08])  # the rest is not run
     assert told("overflow") == [0.0, 0.0, 0.0, 0.0, 1.0]
     assert told("sound_in_c") == [1.0] * 5
-    assert result.figure("still", "stack", "times_c") == pytest.approx(
-        0.5 / result.figure("still", "stack", "largest_speed_in_c")
+    assert result.metric("still", "stack", "times_c") == pytest.approx(
+        0.5 / result.metric("still", "stack", "largest_speed_in_c")
     )
     assert told("sound", EVERY_MODEL) == [2.0, 0.0, 0.0, 1.0, 2.0]
     assert told("broken", EVERY_MODEL) == [0.0, 2.0, 2.0, 0.0, 0.0]
@@ -136,20 +138,20 @@ def test_figures_tell_what_became_of_a_model(tmp_path):
 def test_a_model_that_is_fast_in_c_may_be_fast(tmp_path, monkeypatch):
     monkeypatch.setattr(robust, "in_c", lambda name, settings, seed: Reference(True, 1e4, 8, 32))
     result = run(tmp_path, quick=Fake(lambda step: 9e4), quicker=Fake(lambda step: 1.1e5))
-    assert result.figure("quick", "stack", "sound") == 1.0
-    assert result.figure("quick", "stack", "times_c") == pytest.approx(9.0)
-    assert result.figure("quicker", "stack", "sound") == 0.0
+    assert result.metric("quick", "stack", "sound") == 1.0
+    assert result.metric("quick", "stack", "times_c") == pytest.approx(9.0)
+    assert result.metric("quicker", "stack", "sound") == 0.0
 
 
 def test_what_breaks_in_c_is_run_and_shown_but_does_not_count(tmp_path):
     settings = {"models": f"stack,{BROKEN}", "steps": 100}
     result = run(tmp_path, settings=settings, picture=True, fine=Fake(lambda step: 0.0), bad=Fake(lambda step: 1e11))
-    assert result.figure("bad", BROKEN, "sound") == 0.0
-    assert result.figure("fine", BROKEN, "sound") == 1.0
-    assert result.figure("fine", BROKEN, "sound_in_c") == 0.0
-    assert math.isnan(result.figure("fine", BROKEN, "times_c"))
+    assert result.metric("bad", BROKEN, "sound") == 0.0
+    assert result.metric("fine", BROKEN, "sound") == 1.0
+    assert result.metric("fine", BROKEN, "sound_in_c") == 0.0
+    assert math.isnan(result.metric("fine", BROKEN, "times_c"))
     for name, expected in (("sound", [1.0, 0.0]), ("broken", [0.0, 1.0]), ("broken_in_c", [1.0, 1.0])):
-        assert [result.figure(label, EVERY_MODEL, name) for label in ("fine", "bad")] == expected
+        assert [result.metric(label, EVERY_MODEL, name) for label in ("fine", "bad")] == expected
     assert result.problems("bad", BROKEN) == [f"{robust.BLOWS_UP}, in C too"]
 
 
@@ -173,16 +175,16 @@ def test_a_model_named_twice_is_refused():
         experiment.cases(experiment.make_settings({"models": "hand,hand"}))
 
 
-def test_scores_name_figures_that_exist(tmp_path):
+def test_scores_name_metrics_that_exist(tmp_path):
     result = run(tmp_path, fake=Fake(lambda step: 0.0))
     for score in Robust().scores(Robust().make_settings(SHORT)):
-        assert not math.isnan(result.figure("fake", score.case, score.figure)), score
+        assert not math.isnan(result.metric("fake", score.case, score.metric)), score
         assert "of 2" in score.title
 
 
 def test_mujoco_warp_does_with_a_hand_what_c_does(tmp_path):
     settings = {"models": "hand", "steps": 100, "every": 20}
-    result = load(runner.run(Robust(), tmp_path, physics=["mujoco"], device="cpu", settings=settings, picture=False))
-    assert result.figure("mujoco", "hand", "times_c") == pytest.approx(1.0, abs=1e-3)
-    assert result.figure("mujoco", EVERY_MODEL, "sound") == 1.0
+    result = load(runner.run(Robust(), tmp_path, methods=["mujoco"], device="cpu", settings=settings, picture=False))
+    assert result.metric("mujoco", "hand", "times_c") == pytest.approx(1.0, abs=1e-3)
+    assert result.metric("mujoco", EVERY_MODEL, "sound") == 1.0
     assert result.problems("mujoco", "hand") == []

@@ -1,4 +1,4 @@
-"""`rolling`: its reference against forces, its metrics on known motion, and the figures MuJoCo is known for."""
+"""`rolling`: its reference against forces, its metrics on known motion, and the metrics MuJoCo is known for."""
 
 import math
 
@@ -7,8 +7,8 @@ import pytest
 
 from stickslip import mjcf
 from stickslip.bench import runner
+from stickslip.bench.experiments.friction.rolling import Rolling, exact
 from stickslip.bench.result import load
-from stickslip.bench.rolling import Rolling, exact
 from tests.bench import scripted
 
 CASE = "rolling 10 mm"
@@ -51,16 +51,16 @@ def test_metrics_tell_a_known_error(tmp_path):
     result = scripted.run(Rolling(), physics, tmp_path, settings=SETTINGS)
     names = ("rms_percent", "left_percent", "braking_percent")
     rms = 100.0 * math.sqrt((0.04 / 3 + 0.2**3 / 2.4) / 2.0)
-    assert [result.figure("exact", CASE, name) for name in names] == pytest.approx([0.0] * 3, abs=0.2)
-    assert [result.figure("weak", CASE, name) for name in names] == pytest.approx([rms, 20.0, -20.0], abs=0.2)
+    assert [result.metric("exact", CASE, name) for name in names] == pytest.approx([0.0] * 3, abs=0.2)
+    assert [result.metric("weak", CASE, name) for name in names] == pytest.approx([rms, 20.0, -20.0], abs=0.2)
 
 
 def test_mujoco_brakes_as_it_is_known_to_and_comfree_too_little(tmp_path):
     """MuJoCo Warp 4.0 leaves 9.6 % of the speed, its anti-creep settings 0.3 %; its pyramid brakes 6 to 8 % less."""
     names = ["mujoco", "mujoco-anti-creep", "comfree"]
-    result = load(runner.run(Rolling(), tmp_path, physics=names, device="cpu", settings=SETTINGS, picture=False))
-    left = [result.figure(name, CASE, "left_percent") for name in names]
-    braking = [result.figure(name, CASE, "braking_percent") for name in names]
+    result = load(runner.run(Rolling(), tmp_path, methods=names, device="cpu", settings=SETTINGS, picture=False))
+    left = [result.metric(name, CASE, "left_percent") for name in names]
+    braking = [result.metric(name, CASE, "braking_percent") for name in names]
     assert left[:2] == pytest.approx([9.6, 0.3], abs=0.5)
     assert braking[:2] == pytest.approx([-7.8, -0.3], abs=0.8)
     assert left[2] > 50.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stickslip.bench import timing
-from stickslip.bench.scaling import Scaling
+from stickslip.bench.experiments.speed.scaling import Scaling
 from stickslip.errors import InputError
 from stickslip.simulation import Simulation
 from tests.bench import scripted
@@ -45,11 +45,11 @@ def test_a_known_time_for_each_contact_is_the_slope_and_nothing_scatters(tmp_pat
     result = run(tmp_path, {"fake": fake}, clock)
     contacts = result.series("fake", CASE, "contacts")
     assert contacts.tolist() == [2 * 4 * ramp(step) for step in range(40)]
-    assert result.figure("fake", CASE, "offset_ms") == pytest.approx(2.0)
-    assert result.figure("fake", CASE, "ns_per_contact") == pytest.approx(5000.0)
-    assert result.figure("fake", CASE, "scatter_percent") == pytest.approx(0.0, abs=1e-6)
-    assert result.figure("fake", CASE, "ms_per_step") == pytest.approx(2.0 + 5e-3 * 16)
-    assert result.figure("fake", CASE, "contacts_per_world") == pytest.approx(8.0)
+    assert result.metric("fake", CASE, "offset_ms") == pytest.approx(2.0)
+    assert result.metric("fake", CASE, "ns_per_contact") == pytest.approx(5000.0)
+    assert result.metric("fake", CASE, "scatter_percent") == pytest.approx(0.0, abs=1e-6)
+    assert result.metric("fake", CASE, "ms_per_step") == pytest.approx(2.0 + 5e-3 * 16)
+    assert result.metric("fake", CASE, "contacts_per_world") == pytest.approx(8.0)
     assert result.problems("fake", CASE) == []
 
 
@@ -57,8 +57,8 @@ def test_known_noise_in_the_time_is_the_scatter(tmp_path):
     clock, signs = scripted.Clock(), iter(np.tile([1.0, -1.0], 100))
     fake = scripted.Scripted(cubes_down(ramp), clock, lambda ncon: 2e-3 + 5e-6 * ncon + 1e-4 * next(signs))
     result = run(tmp_path, {"fake": fake}, clock)
-    assert result.figure("fake", CASE, "ns_per_contact") == pytest.approx(5000.0)
-    assert result.figure("fake", CASE, "scatter_percent") == pytest.approx(100 * 0.1 / 2.08)
+    assert result.metric("fake", CASE, "ns_per_contact") == pytest.approx(5000.0)
+    assert result.metric("fake", CASE, "scatter_percent") == pytest.approx(100 * 0.1 / 2.08)
 
 
 def test_ratios_are_those_of_the_script_and_the_faster_mujoco_counts(tmp_path):
@@ -69,11 +69,11 @@ def test_ratios_are_those_of_the_script_and_the_faster_mujoco_counts(tmp_path):
         for name, t in times.items()
     }
     result = run(tmp_path, physics, clock, picture=True)
-    assert result.figure("comfree", CASE, "speedup") == pytest.approx(3.0)
-    assert result.figure("comfree", CASE, "speedup_over_mujoco") == pytest.approx(3.0)
-    assert result.figure("comfree", CASE, "speedup_over_mujoco_anti_creep") == pytest.approx(9.0)
-    assert result.figure("mujoco", CASE, "speedup") == pytest.approx(1.0)
-    assert result.figure("mujoco-anti-creep", CASE, "speedup") == pytest.approx(1 / 3)
+    assert result.metric("comfree", CASE, "speedup") == pytest.approx(3.0)
+    assert result.metric("comfree", CASE, "speedup_over_mujoco") == pytest.approx(3.0)
+    assert result.metric("comfree", CASE, "speedup_over_mujoco_anti_creep") == pytest.approx(9.0)
+    assert result.metric("mujoco", CASE, "speedup") == pytest.approx(1.0)
+    assert result.metric("mujoco-anti-creep", CASE, "speedup") == pytest.approx(1 / 3)
     (row,) = Scaling().reported(result)
     assert "3 x mujoco, 9 x mujoco-anti-creep" in row.measured
 
@@ -81,7 +81,7 @@ def test_ratios_are_those_of_the_script_and_the_faster_mujoco_counts(tmp_path):
 def test_without_mujoco_there_is_no_ratio(tmp_path):
     clock = scripted.Clock()
     result = run(tmp_path, {"comfree": scripted.Scripted(cubes_down(ramp), clock, lambda ncon: 1e-3)}, clock)
-    assert math.isnan(result.figure("comfree", CASE, "speedup"))
+    assert math.isnan(result.metric("comfree", CASE, "speedup"))
     assert Scaling().reported(result) == []
 
 
@@ -89,9 +89,9 @@ def test_equal_numbers_of_contacts_give_no_line_and_say_so(tmp_path):
     clock = scripted.Clock()
     fake = scripted.Scripted(cubes_down(lambda step: 0), clock, lambda ncon: 1e-3)
     result = run(tmp_path, {"fake": fake}, clock, picture=True)
-    assert math.isnan(result.figure("fake", CASE, "ns_per_contact"))
-    assert math.isnan(result.figure("fake", CASE, "scatter_percent"))
-    assert result.figure("fake", CASE, "ms_per_step") == pytest.approx(1.0)
+    assert math.isnan(result.metric("fake", CASE, "ns_per_contact"))
+    assert math.isnan(result.metric("fake", CASE, "scatter_percent"))
+    assert result.metric("fake", CASE, "ms_per_step") == pytest.approx(1.0)
     nothing, line = result.problems("fake", CASE)
     assert "nothing to solve" in nothing
     assert "every step had 0 contacts" in line
@@ -100,7 +100,7 @@ def test_equal_numbers_of_contacts_give_no_line_and_say_so(tmp_path):
 def test_two_points_make_no_scatter_and_too_few_steps_no_run():
     assert math.isnan(timing.fit([1.0, 2.0], [1.0, 3.0]).scatter)
     assert timing.fit([1.0, 2.0, 3.0], [1.0, 3.0, 5.0]).slope == pytest.approx(2.0)
-    with pytest.raises(InputError, match="between 4 and"):
+    with pytest.raises(InputError, match="from 4 to"):
         Scaling().make_settings({"steps": 2})
 
 
@@ -120,7 +120,7 @@ def test_counting_contacts_is_not_timed(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Simulation, "contact_count", slow)
     result = run(tmp_path, {"fake": scripted.Scripted(cubes_down(ramp), clock, lambda ncon: 1e-3)}, clock)
-    assert result.figure("fake", CASE, "slowest_ms") == pytest.approx(1.0)
+    assert result.metric("fake", CASE, "slowest_ms") == pytest.approx(1.0)
 
 
 def test_bodies_start_with_noise_in_their_linear_velocity_alone(tmp_path):
@@ -151,8 +151,8 @@ def test_of_repeated_runs_the_fastest_of_each_step_counts(tmp_path):
         return 2e-3 + 5e-6 * ncon + (1.0 if next(step) % 7 == 0 else 0.0)
 
     result = run(tmp_path, {"fake": scripted.Scripted(cubes_down(ramp), clock, seconds)}, clock, repeats=2)
-    assert result.figure("fake", CASE, "scatter_percent") == pytest.approx(0.0, abs=1e-6)
-    assert result.figure("fake", CASE, "ms_per_step") == pytest.approx(2.08)
+    assert result.metric("fake", CASE, "scatter_percent") == pytest.approx(0.0, abs=1e-6)
+    assert result.metric("fake", CASE, "ms_per_step") == pytest.approx(2.08)
     assert result.problems("fake", CASE) == []
 
 
@@ -168,5 +168,5 @@ def test_a_run_that_diverges_has_no_times(tmp_path):
 
     clock = scripted.Clock()
     result = run(tmp_path, {"fake": scripted.Scripted(script, clock, lambda ncon: 1e-3)}, clock)
-    assert math.isnan(result.figure("fake", CASE, "ms_per_step"))
+    assert math.isnan(result.metric("fake", CASE, "ms_per_step"))
     assert any("no longer finite" in problem for problem in result.problems("fake", CASE))

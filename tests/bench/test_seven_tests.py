@@ -1,4 +1,4 @@
-"""`seven-tests`: its references, its metrics on known motion, and the figures MuJoCo is known for."""
+"""`seven-tests`: its references, its metrics on known motion, and the metrics MuJoCo is known for."""
 
 import math
 
@@ -8,10 +8,13 @@ import pytest
 
 import stickslip as ss
 from stickslip import mjcf
-from stickslip.bench import contenders, motion, pushing, seven_tests, summary
+from stickslip.bench import methods
 from stickslip.bench.experiment import Outcome, Trial
-from stickslip.bench.result import Result
-from stickslip.bench.seven_tests import Settings, SevenTests
+from stickslip.bench.experiments.free_bodies import body_tests
+from stickslip.bench.experiments.free_bodies.seven_tests import Settings, SevenTests
+from stickslip.bench.references import motion, pushing
+from stickslip.bench.report import summary
+from stickslip.bench.result import Record, Result
 from stickslip.errors import InputError
 from stickslip.scenes import bunny
 from tests.bench import scripted
@@ -110,9 +113,9 @@ def test_exact_motion_has_no_error():
     found = measured(scripted.Scripted(body_script()), **BRISK, tests=(1, 2, 3, 4, 5, 6), noise=1e-3, sweep_mu=(0.2,))
     assert len(found) == 8
     for case, outcome in found.items():
-        assert outcome.figures["position_error_m"] == pytest.approx(0.0, abs=1e-5), case
-        assert outcome.figures["rotation_error_deg"] == pytest.approx(0.0, abs=1e-2), case
-        assert outcome.figures["tumbled"] == 0.0
+        assert outcome.metrics["position_error_m"] == pytest.approx(0.0, abs=1e-5), case
+        assert outcome.metrics["rotation_error_deg"] == pytest.approx(0.0, abs=1e-2), case
+        assert outcome.metrics["tumbled"] == 0.0
         assert outcome.problems == []
 
 
@@ -132,18 +135,18 @@ def test_known_errors_are_told():
         "5 stand-in with torque": math.degrees(0.5 * 0.01 / inertia[2, 2] * 4.0),
     }
     for case, way in ways.items():
-        assert far[case].figures["expected_m"] == pytest.approx(way)
-        assert far[case].figures["position_error_m"] == pytest.approx(0.1 * way, rel=1e-4)
+        assert far[case].metrics["expected_m"] == pytest.approx(way)
+        assert far[case].metrics["position_error_m"] == pytest.approx(0.1 * way, rel=1e-4)
         assert far[case].series["position_error_m"][-1] == pytest.approx(0.1 * way, rel=1e-4)
-        assert tipped[case].figures["rotation_error_deg"] == pytest.approx(50.0, abs=1e-3)
+        assert tipped[case].metrics["rotation_error_deg"] == pytest.approx(50.0, abs=1e-3)
     for case, turn in turns.items():
-        assert far[case].figures["expected_deg"] == pytest.approx(turn)
-        assert far[case].figures["rotation_error_deg"] == pytest.approx(0.1 * turn, rel=1e-4)
+        assert far[case].metrics["expected_deg"] == pytest.approx(turn)
+        assert far[case].metrics["rotation_error_deg"] == pytest.approx(0.1 * turn, rel=1e-4)
     for case in (*ways, *turns):
-        assert far[case].figures["position_error_std_m"] == pytest.approx(0.0, abs=1e-9)
-        assert tipped[case].figures["position_error_m"] == pytest.approx(0.003, abs=1e-5)
-        assert tipped[case].figures["tilt_deg"] == pytest.approx(50.0, abs=1e-3)
-        assert tipped[case].figures["tumbled"] == 100.0
+        assert far[case].metrics["position_error_std_m"] == pytest.approx(0.0, abs=1e-9)
+        assert tipped[case].metrics["position_error_m"] == pytest.approx(0.003, abs=1e-5)
+        assert tipped[case].metrics["tilt_deg"] == pytest.approx(50.0, abs=1e-3)
+        assert tipped[case].metrics["tumbled"] == 100.0
     sweep = far["sweep, mu 0.2"].series
     np.testing.assert_allclose(sweep["force"], [20.0, 40.0])
     expected = [0.1 * motion.pushed(force, 0.2, 4.0, 2.0) for force in (20.0, 40.0)]
@@ -159,8 +162,8 @@ def test_runs_differ_by_their_noise():
     outcome = measured(scripted.Scripted(script), **{**BRISK, "runs": 50}, tests=(3,), mu=1.0, noise=0.01)[
         "3 box on slope"
     ]
-    assert outcome.figures["position_error_m"] == pytest.approx(2.0 * 0.01 * math.sqrt(8.0 / math.pi), rel=0.2)
-    assert outcome.figures["position_error_std_m"] > 1e-3
+    assert outcome.metrics["position_error_m"] == pytest.approx(2.0 * 0.01 * math.sqrt(8.0 / math.pi), rel=0.2)
+    assert outcome.metrics["position_error_std_m"] > 1e-3
 
 
 def test_the_share_of_runs_that_tumble_is_told():
@@ -174,8 +177,8 @@ def test_the_share_of_runs_that_tumble_is_told():
     assert 0.0 < left < 1.0
     found = measured(scripted.Scripted(script), **{**BRISK, "runs": 5}, tests=(4, 6))
     for case in ("4 pushed stand-in", "6 stand-in on slope"):
-        assert found[case].figures["tumbled"] == pytest.approx(100.0 * left)
-        assert found[case].figures["rotation_error_deg"] == pytest.approx(0.0, abs=1e-3)
+        assert found[case].metrics["tumbled"] == pytest.approx(100.0 * left)
+        assert found[case].metrics["rotation_error_deg"] == pytest.approx(0.0, abs=1e-3)
 
 
 def rod_script(
@@ -211,38 +214,38 @@ def test_rod_errors_are_told_over_the_first_half_of_the_push():
     }
     found = {name: measured(scripted.Scripted(script), **ROD) for name, script in scripts.items()}
 
-    def figure(who: str, name: str) -> float:
-        return found[who]["7 rod, 10 mm off"].figures[name]
+    def metric(who: str, name: str) -> float:
+        return found[who]["7 rod, 10 mm off"].metrics[name]
 
     paths = [pushing.pushed(pushing.Push(ratio=ratio), 2.0) for ratio in (EVEN, CORNER)]
     lost = [math.sqrt(2.0 * path.lost / 0.05) for path in paths]
     until = math.sqrt((0.03 + paths[0].lost) / 0.05)  # even pressure loses the box first
-    assert figure("exact", "reference_lost_s") == pytest.approx(lost[0])
-    assert figure("exact", "corner_reference_lost_s") == pytest.approx(lost[1])
+    assert metric("exact", "reference_lost_s") == pytest.approx(lost[0])
+    assert metric("exact", "corner_reference_lost_s") == pytest.approx(lost[1])
     for who in scripts:
-        assert figure(who, "scored_from_s") == pytest.approx(math.sqrt(0.06 / 0.05), abs=0.05)
-        assert until - 0.05 < figure(who, "scored_until_s") <= until < 0.75 * lost[0]
-    assert figure("exact", "lost_s") == pytest.approx(lost[0], abs=0.05)
-    assert figure("exact", "position_error_m") == pytest.approx(0.0, abs=1e-5)
-    assert figure("exact", "rotation_error_deg") == pytest.approx(0.0, abs=1e-2)
-    assert figure("aside", "position_error_m") == pytest.approx(0.02, abs=1e-5)
-    assert figure("aside", "rotation_error_deg") == pytest.approx(math.degrees(0.1), abs=1e-3)
-    assert figure("corner", "corner_position_error_m") == pytest.approx(0.0, abs=1e-5)
-    assert figure("corner", "corner_rotation_error_deg") == pytest.approx(0.0, abs=1e-2)
-    assert figure("beside", "corner_position_error_m") == pytest.approx(0.02, abs=1e-5)
-    assert figure("beside", "corner_rotation_error_deg") == pytest.approx(math.degrees(0.1), abs=1e-3)
-    assert figure("corner", "lost_s") == pytest.approx(lost[1], abs=0.05)
-    assert figure("stray", "stray_mm") == pytest.approx(0.3, abs=1e-3)
+        assert metric(who, "scored_from_s") == pytest.approx(math.sqrt(0.06 / 0.05), abs=0.05)
+        assert until - 0.05 < metric(who, "scored_until_s") <= until < 0.75 * lost[0]
+    assert metric("exact", "lost_s") == pytest.approx(lost[0], abs=0.05)
+    assert metric("exact", "position_error_m") == pytest.approx(0.0, abs=1e-5)
+    assert metric("exact", "rotation_error_deg") == pytest.approx(0.0, abs=1e-2)
+    assert metric("aside", "position_error_m") == pytest.approx(0.02, abs=1e-5)
+    assert metric("aside", "rotation_error_deg") == pytest.approx(math.degrees(0.1), abs=1e-3)
+    assert metric("corner", "corner_position_error_m") == pytest.approx(0.0, abs=1e-5)
+    assert metric("corner", "corner_rotation_error_deg") == pytest.approx(0.0, abs=1e-2)
+    assert metric("beside", "corner_position_error_m") == pytest.approx(0.02, abs=1e-5)
+    assert metric("beside", "corner_rotation_error_deg") == pytest.approx(math.degrees(0.1), abs=1e-3)
+    assert metric("corner", "lost_s") == pytest.approx(lost[1], abs=0.05)
+    assert metric("stray", "stray_mm") == pytest.approx(0.3, abs=1e-3)
     assert found["exact"]["7 rod, 10 mm off"].problems == []
     assert "strayed 0.3 mm" in found["stray"]["7 rod, 10 mm off"].problems[0]
 
     time = np.asarray(found["exact"]["7 rod, 10 mm off"].series["time"])
-    within = time[(time >= figure("exact", "scored_from_s")) & (time <= figure("exact", "scored_until_s"))]
+    within = time[(time >= metric("exact", "scored_from_s")) & (time <= metric("exact", "scored_until_s"))]
     even, corner = (path.at(0.025 * within**2) for path in paths)
     between = np.sqrt(((even - corner)[:, :2] ** 2).sum(axis=1).mean())
     assert between > 0.01
     for who, name in (("corner", "position_error_m"), ("exact", "corner_position_error_m")):
-        assert figure(who, name) == pytest.approx(between, rel=1e-3)
+        assert metric(who, name) == pytest.approx(between, rel=1e-3)
 
 
 def test_a_box_that_is_lost_has_no_error_but_a_time(tmp_path):
@@ -252,11 +255,11 @@ def test_a_box_that_is_lost_has_no_error_but_a_time(tmp_path):
     experiment = SevenTests()
     result = scripted.run(experiment, physics, tmp_path, settings=ROD)
     for name, lost in who.items():
-        assert result.figure(name, "7 rod, 10 mm off", "lost_s") == pytest.approx(lost, abs=0.05)
-    assert result.figure("late", "7 rod, 10 mm off", "position_error_m") == pytest.approx(0.0, abs=1e-5)
+        assert result.metric(name, "7 rod, 10 mm off", "lost_s") == pytest.approx(lost, abs=0.05)
+    assert result.metric("late", "7 rod, 10 mm off", "position_error_m") == pytest.approx(0.0, abs=1e-5)
     for reference in ("", "corner_"):
-        assert math.isnan(result.figure("early", "7 rod, 10 mm off", f"{reference}position_error_m"))
-        assert math.isnan(result.figure("early", "7 rod, 10 mm off", f"{reference}rotation_error_deg"))
+        assert math.isnan(result.metric("early", "7 rod, 10 mm off", f"{reference}position_error_m"))
+        assert math.isnan(result.metric("early", "7 rod, 10 mm off", f"{reference}rotation_error_deg"))
     even, corner = summary.rows(experiment, result, list(who))
     assert [even.cells["early"].text, corner.cells["early"].text] == ["lost", "lost"]
     assert even.cells["late"].best
@@ -275,8 +278,8 @@ def test_of_a_centred_push_the_time_is_scored_for_which_the_box_is_kept(tmp_path
     assert row.score.case == "7 rod, centred (unstable)"
     assert row.cells["exact"].text == "7"
     assert row.cells["exact"].best
-    assert result.figure("exact", row.score.case, "reference_lost_s") == 7.0
-    assert result.figure("early", row.score.case, row.score.figure) == pytest.approx(4.0, abs=0.05)
+    assert result.metric("exact", row.score.case, "reference_lost_s") == 7.0
+    assert result.metric("early", row.score.case, row.score.metric) == pytest.approx(4.0, abs=0.05)
 
 
 def test_a_box_that_drifts_away_from_the_rod_has_parted_from_it():
@@ -286,24 +289,24 @@ def test_a_box_that_drifts_away_from_the_rod_has_parted_from_it():
         mjd.qpos[0] = max(0.0, travel - 0.03) + 0.01 * max(0.0, mjd.time - 2.0)  # 2 mm away at 2.2 s
 
     found = measured(scripted.Scripted(script), tests=(7,), offsets=(0.0,), duration=4.0, **ONCE)
-    figures = found["7 rod, centred (unstable)"].figures
-    assert figures["lost_s"] == pytest.approx(2.2, abs=0.03)
-    assert math.isnan(figures["position_error_m"])  # what is scored ends at 2.9 s
+    metrics = found["7 rod, centred (unstable)"].metrics
+    assert metrics["lost_s"] == pytest.approx(2.2, abs=0.03)
+    assert math.isnan(metrics["position_error_m"])  # what is scored ends at 2.9 s
 
 
-def test_a_state_that_is_not_finite_gives_no_figures(tmp_path):
+def test_a_state_that_is_not_finite_gives_no_metrics(tmp_path):
     def script(mjm: mujoco.MjModel, mjd: mujoco.MjData) -> None:
         mjd.qpos[:3] = np.nan if mjd.time > 0.1 else 0.0
 
     settings = {**BRISK, "tests": (1, 7), "duration": 0.2, "sweep_mu": (0.4,), "offsets": (0.01,)}
     result = scripted.run(SevenTests(), {"fake": scripted.Scripted(script)}, tmp_path, settings=settings)
     for case in result.cases:
-        assert math.isnan(result.figure("fake", case, "position_error_m"))
+        assert math.isnan(result.metric("fake", case, "position_error_m"))
         assert "no longer finite" in result.problems("fake", case)[0]
     assert (tmp_path / "seven-tests.png").stat().st_size > 10_000
 
 
-def test_scores_name_cases_and_figures_that_exist(tmp_path):
+def test_scores_name_cases_and_metrics_that_exist(tmp_path):
     experiment = SevenTests()
     scores = experiment.scores(Settings())
     assert len(scores) == 12 + 2 * 5
@@ -311,7 +314,7 @@ def test_scores_name_cases_and_figures_that_exist(tmp_path):
     fake = {"fake": scripted.Scripted(lambda mjm, mjd: None)}
     result = scripted.run(experiment, fake, tmp_path, quick=True, picture=False)
     scores = experiment.scores(experiment.make_settings(result.settings))
-    assert [(score.case, score.figure) for score in scores] == [
+    assert [(score.case, score.metric) for score in scores] == [
         ("1 pushed box", "position_error_m"),
         ("1 pushed box, no noise", "position_error_m"),
         ("7 rod, 10 mm off", "position_error_m"),
@@ -321,7 +324,7 @@ def test_scores_name_cases_and_figures_that_exist(tmp_path):
         ("7 rod, 10 mm off, dt 10 ms", "position_error_m"),
     ]
     for score in scores:
-        assert math.isfinite(result.figure("fake", score.case, score.figure))
+        assert math.isfinite(result.metric("fake", score.case, score.metric))
     assert experiment.reported(result) == ()
 
 
@@ -331,8 +334,8 @@ def test_what_the_paper_says_stands_beside_what_was_seen():
     told = {"tumbled": 100.0, "tilt_deg": 166.2, "position_error_m": 0.5}
     result = Result(
         experiment=experiment.name, quick=False, seed=0, device="cpu", settings=vars(settings), machine={}, versions={},
-        contenders={"fake": {}}, cases=list(experiment.cases(settings)), time="",
-        outcomes={"fake": {case: {"figures": told} for case in experiment.cases(settings)}},
+        methods={"fake": Record("fake")}, cases=list(experiment.cases(settings)),
+        outcomes={"fake": {case: {"metrics": told} for case in experiment.cases(settings)}},
     )  # fmt: skip
     box, *bunnies = experiment.reported(result)
     assert box.measured == "fake 0.5 m"
@@ -354,10 +357,10 @@ def test_the_seven_are_run_at_other_step_lengths_too():
     found = measured(scripted.Scripted(script), **settings)
     assert [case for case in found if "dt" in case] == ["1 pushed box, dt 50 ms", "3 box on slope, dt 50 ms"]
     for case in ("1 pushed box", "3 box on slope"):
-        way = found[case].figures["expected_m"]
-        assert found[case].figures["position_error_m"] == pytest.approx(0.0, abs=1e-5)
-        assert found[f"{case}, dt 50 ms"].figures["expected_m"] == pytest.approx(way)
-        assert found[f"{case}, dt 50 ms"].figures["position_error_m"] == pytest.approx(0.1 * way, rel=1e-4)
+        way = found[case].metrics["expected_m"]
+        assert found[case].metrics["position_error_m"] == pytest.approx(0.0, abs=1e-5)
+        assert found[f"{case}, dt 50 ms"].metrics["expected_m"] == pytest.approx(way)
+        assert found[f"{case}, dt 50 ms"].metrics["position_error_m"] == pytest.approx(0.1 * way, rel=1e-4)
 
 
 def test_the_rod_is_led_alike_at_another_step_length():
@@ -365,8 +368,8 @@ def test_the_rod_is_led_alike_at_another_step_length():
     found = measured(scripted.Scripted(rod_script(EVEN)), **settings)
     assert [case for case in found if "dt" in case] == ["7 rod, 10 mm off, dt 50 ms"]
     for case in ("7 rod, 10 mm off", "7 rod, 10 mm off, dt 50 ms"):
-        assert found[case].figures["position_error_m"] == pytest.approx(0.0, abs=1e-5)
-        assert found[case].figures["stray_mm"] < 1e-3
+        assert found[case].metrics["position_error_m"] == pytest.approx(0.0, abs=1e-5)
+        assert found[case].metrics["stray_mm"] < 1e-3
 
 
 def test_a_rod_that_is_moved_by_hand_goes_its_way_and_takes_the_box_along(monkeypatch):
@@ -387,12 +390,12 @@ def test_a_rod_that_is_moved_by_hand_goes_its_way_and_takes_the_box_along(monkey
     pushed = np.maximum(way - 0.03 - between, 0.0)
     assert pushed[-1] > 0.02
     np.testing.assert_allclose(box, pushed, rtol=0.0, atol=1e-4)
-    assert outcome.figures["stray_mm"] < 1e-4
+    assert outcome.metrics["stray_mm"] < 1e-4
     assert outcome.problems == []
 
 
 def test_a_rod_that_is_not_where_the_hand_should_be_strays(monkeypatch):
-    """A simulation that puts what is moved by hand 0.3 mm too far."""
+    """A simulation that moves mocap bodies 0.3 mm too far."""
 
     def late(sim, *args, before=ss.Simulation.step, **options):
         sim.mocap_pos = sim.mocap_pos.numpy() + [3e-4, 0.0, 0.0]
@@ -400,7 +403,7 @@ def test_a_rod_that_is_not_where_the_hand_should_be_strays(monkeypatch):
 
     monkeypatch.setattr(ss.Simulation, "step", late)
     outcome = measured(ss.PbdR(), **{**ROD, "offsets": (0.0,), "duration": 1.2})["7 rod, centred (unstable)"]
-    assert outcome.figures["stray_mm"] == pytest.approx(0.3, abs=1e-3)
+    assert outcome.metrics["stray_mm"] == pytest.approx(0.3, abs=1e-3)
     assert "strayed 0.3 mm" in outcome.problems[0]
 
 
@@ -413,7 +416,7 @@ def test_the_mesh_is_the_bunny_where_it_can_be_read(monkeypatch):
     """Settings that were made tell which one it is, so that a result does."""
     experiment = SevenTests()
     for reason, mesh in ((None, "bunny"), ("no usd-core", "stand-in")):
-        monkeypatch.setattr(seven_tests, "missing_bunny", lambda reason=reason: reason)
+        monkeypatch.setattr(body_tests, "missing_bunny", lambda reason=reason: reason)
         assert experiment.make_settings().mesh == mesh
         assert f"4 pushed {mesh}" in experiment.cases(Settings())
         assert experiment.make_settings({"mesh": "stand-in"}).mesh == "stand-in"
@@ -443,8 +446,8 @@ def test_physics_give_the_pushed_box_the_errors_they_are_known_for():
     experiment, settings = SevenTests(), Settings()
     case = experiment.cases(settings)["1 pushed box, no noise"]
     error = {
-        name: experiment.measure(case, physics, settings, Trial("cpu")).figures["position_error_m"]
-        for name, physics in contenders.resolve(["mujoco", "mujoco-anti-creep", "comfree"]).items()
+        name: experiment.measure(case, method.subject, settings, Trial("cpu")).metrics["position_error_m"]
+        for name, method in methods.resolve(["mujoco", "mujoco-anti-creep", "comfree"]).items()
     }
     assert error["mujoco"] == pytest.approx(mujoco_in_c(mujoco.mjtCone.mjCONE_PYRAMIDAL), abs=0.004)
     assert error["mujoco-anti-creep"] == pytest.approx(0.0192, abs=0.006)
@@ -455,8 +458,8 @@ def test_the_rod_keeps_to_its_way_in_every_physics():
     experiment = SevenTests()
     settings = experiment.make_settings({"tests": (7,), "offsets": (0.01,), "duration": 2.0, "runs": 2})
     case = experiment.cases(settings)["7 rod, 10 mm off"]
-    for name, physics in contenders.resolve(["mujoco", "mujoco-anti-creep", "comfree"]).items():
-        outcome = experiment.measure(case, physics, settings, Trial("cpu"))
-        assert outcome.figures["stray_mm"] < 0.1, name
+    for name, method in methods.resolve(["mujoco", "mujoco-anti-creep", "comfree"]).items():
+        outcome = experiment.measure(case, method.subject, settings, Trial("cpu"))
+        assert outcome.metrics["stray_mm"] < 0.1, name
         assert outcome.problems == []
         assert outcome.series["seen_x"][-1] > 0.05, name

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from stickslip.bench import runner
+from stickslip.bench.experiments.friction.sheath import CASE, Settings, Sheath, acceleration, convex_plateau
 from stickslip.bench.result import load
-from stickslip.bench.sheath import CASE, Settings, Sheath, acceleration, convex_plateau
 from tests.bench import scripted
 
 
@@ -40,12 +40,12 @@ def test_metrics_tell_a_known_error(missing, touching, sunk, tmp_path):
 
     result = scripted.run(Sheath(), {"fake": Pushed(script)}, tmp_path)
     exact = acceleration(Settings())
-    assert result.figure("fake", CASE, "speed_error") == pytest.approx(-missing * exact, abs=1e-5)
-    assert result.figure("fake", CASE, "upper_percent") == pytest.approx(100.0 * touching)
-    assert result.figure("fake", CASE, "sink_mm") == pytest.approx(1e3 * sunk, abs=1e-4)
-    assert result.figure("fake", CASE, "lift_mm") == pytest.approx(2.1 if touching else 0.0, abs=1e-4)
-    assert result.figure("fake", CASE, "late_acceleration") == pytest.approx((1.0 - missing) * exact, rel=1e-4)
-    assert np.isnan(result.figure("fake", CASE, "plateau_speed"))
+    assert result.metric("fake", CASE, "speed_error") == pytest.approx(-missing * exact, abs=1e-5)
+    assert result.metric("fake", CASE, "upper_percent") == pytest.approx(100.0 * touching)
+    assert result.metric("fake", CASE, "sink_mm") == pytest.approx(1e3 * sunk, abs=1e-4)
+    assert result.metric("fake", CASE, "lift_mm") == pytest.approx(2.1 if touching else 0.0, abs=1e-4)
+    assert result.metric("fake", CASE, "late_acceleration") == pytest.approx((1.0 - missing) * exact, rel=1e-4)
+    assert np.isnan(result.metric("fake", CASE, "plateau_speed"))
     assert Sheath().reported(result) == ()
 
 
@@ -54,36 +54,36 @@ def test_a_plateau_is_told(tmp_path):
         mjd.qvel[0] = 0.4 if mjd.time < 0.5 else 0.6
 
     result = scripted.run(Sheath(), {"fake": scripted.Scripted(script)}, tmp_path)
-    assert result.figure("fake", CASE, "plateau_speed") == pytest.approx(0.6)
+    assert result.metric("fake", CASE, "plateau_speed") == pytest.approx(0.6)
 
 
-def test_a_broken_state_has_no_figures(tmp_path):
+def test_a_broken_state_has_no_metrics(tmp_path):
     def script(mjm, mjd):
         mjd.qvel[0] = np.nan if mjd.time > 0.5 else 0.1
 
     result = scripted.run(Sheath(), {"fake": scripted.Scripted(script)}, tmp_path)
-    assert np.isnan(result.figure("fake", CASE, "speed_error"))
-    assert np.isnan(result.figure("fake", CASE, "upper_percent"))
+    assert np.isnan(result.metric("fake", CASE, "speed_error"))
+    assert np.isnan(result.metric("fake", CASE, "upper_percent"))
     assert any("no longer finite" in problem for problem in result.problems("fake", CASE))
 
 
 def test_convex_model_levels_off_in_the_middle_of_the_gap(tmp_path):
-    pytest.importorskip("osqp", reason="the contender qp needs OSQP: pip install 'stickslip[bench]'")
-    result = load(runner.run(Sheath(), tmp_path, physics=["qp"], device="cpu"))
+    pytest.importorskip("osqp", reason="the method qp needs OSQP: pip install 'stickslip[bench]'")
+    result = load(runner.run(Sheath(), tmp_path, methods=["qp"], device="cpu"))
     assert convex_plateau(Settings()) == pytest.approx(1.0 / 3.0)
-    assert result.figure("qp", CASE, "plateau_speed") == pytest.approx(1.0 / 3.0, rel=1e-4)
-    assert result.figure("qp", CASE, "end_speed") == pytest.approx(1.0 / 3.0, rel=1e-4)
-    assert result.figure("qp", CASE, "lift_mm") == pytest.approx(1.0, abs=1e-3)
-    assert result.figure("qp", CASE, "upper_percent") > 80.0
+    assert result.metric("qp", CASE, "plateau_speed") == pytest.approx(1.0 / 3.0, rel=1e-4)
+    assert result.metric("qp", CASE, "end_speed") == pytest.approx(1.0 / 3.0, rel=1e-4)
+    assert result.metric("qp", CASE, "lift_mm") == pytest.approx(1.0, abs=1e-3)
+    assert result.metric("qp", CASE, "upper_percent") > 80.0
 
 
 def test_mujoco_levels_off_too_at_this_step_and_comfree_does_not(tmp_path):
     """MuJoCo in C gives 0.6111 m/s at the end of the same run."""
     names = ["mujoco", "comfree", Sheath.extra[1]]
-    result = load(runner.run(Sheath(), tmp_path, physics=names, device="cpu"))
-    assert result.figure("mujoco", CASE, "end_speed") == pytest.approx(0.611, abs=0.05)
-    assert result.figure("mujoco", CASE, "plateau_speed") == pytest.approx(0.594, abs=0.03)
+    result = load(runner.run(Sheath(), tmp_path, methods=names, device="cpu"))
+    assert result.metric("mujoco", CASE, "end_speed") == pytest.approx(0.611, abs=0.05)
+    assert result.metric("mujoco", CASE, "plateau_speed") == pytest.approx(0.594, abs=0.03)
     for name in names[1:]:
-        assert np.isnan(result.figure(name, CASE, "plateau_speed"))
-        assert result.figure(name, CASE, "upper_percent") == 0.0
-        assert result.figure(name, CASE, "sink_mm") > 5.0
+        assert np.isnan(result.metric(name, CASE, "plateau_speed"))
+        assert result.metric(name, CASE, "upper_percent") == 0.0
+        assert result.metric(name, CASE, "sink_mm") > 5.0

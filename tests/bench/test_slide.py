@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from stickslip.bench import runner
+from stickslip.bench.experiments.friction.slide import CASE, PAPER, Settings, Slide, speed, way
 from stickslip.bench.result import load
-from stickslip.bench.slide import CASE, PAPER, Settings, Slide, speed, way
 from tests.bench import scripted
 
 
@@ -30,51 +30,51 @@ def test_metrics_tell_a_known_error(factor, faster, hop, sink, tmp_path):
         mjd.qvel[0] = speed(Settings(), mjd.time) + faster
 
     result = scripted.run(Slide(), {"fake": scripted.Scripted(script)}, tmp_path)
-    figures = {name: result.figure("fake", CASE, name) for name in result.outcomes["fake"][CASE]["figures"]}
-    assert figures["way_error_mm"] == pytest.approx(407.747 * (factor - 1.0), abs=1e-3)
-    assert figures["speed_error_rms"] == pytest.approx(abs(faster), rel=2e-3, abs=1e-6)  # the start has no error
-    assert figures["hop_mm"] == pytest.approx(1e3 * hop, abs=1e-4)
-    assert figures["sink_mm"] == pytest.approx(1e3 * sink, abs=1e-4)
-    assert figures["jolt"] == pytest.approx(
+    metrics = {name: result.metric("fake", CASE, name) for name in result.outcomes["fake"][CASE]["metrics"]}
+    assert metrics["way_error_mm"] == pytest.approx(407.747 * (factor - 1.0), abs=1e-3)
+    assert metrics["speed_error_rms"] == pytest.approx(abs(faster), rel=2e-3, abs=1e-6)  # the start has no error
+    assert metrics["hop_mm"] == pytest.approx(1e3 * hop, abs=1e-4)
+    assert metrics["sink_mm"] == pytest.approx(1e3 * sink, abs=1e-4)
+    assert metrics["jolt"] == pytest.approx(
         abs(faster - 0.002 * 0.5 * 9.81) if faster else 0.002 * 0.5 * 9.81, rel=1e-3
     )
-    assert figures["end_speed"] == pytest.approx(abs(faster), abs=1e-6)
+    assert metrics["end_speed"] == pytest.approx(abs(faster), abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["qpos", "qvel"])
-def test_a_broken_state_has_no_figures(name, tmp_path):
+def test_a_broken_state_has_no_metrics(name, tmp_path):
     def script(mjm, mjd):
         getattr(mjd, name)[0] = np.nan
 
     result = scripted.run(Slide(), {"fake": scripted.Scripted(script)}, tmp_path, quick=True)
-    assert np.isnan(result.figure("fake", CASE, "way_error_mm")) and np.isnan(result.figure("fake", CASE, "hop_mm"))
+    assert np.isnan(result.metric("fake", CASE, "way_error_mm")) and np.isnan(result.metric("fake", CASE, "hop_mm"))
     assert any("no longer finite" in problem for problem in result.problems("fake", CASE))
 
 
 def test_convex_model_hops_as_derived(tmp_path):
-    pytest.importorskip("osqp", reason="the contender qp needs OSQP: pip install 'stickslip[bench]'")
-    result = load(runner.run(Slide(), tmp_path, physics=["qp"], device="cpu"))
+    pytest.importorskip("osqp", reason="the method qp needs OSQP: pip install 'stickslip[bench]'")
+    result = load(runner.run(Slide(), tmp_path, methods=["qp"], device="cpu"))
     rise = 0.5 * 2.0 / (1 + 0.5**2)
-    assert result.figure("qp", CASE, "hop_mm") == pytest.approx(1e3 * rise**2 / (2 * 9.81), rel=0.03)
-    assert result.figure("qp", CASE, "way_error_mm") == pytest.approx(-0.5e3 * 2.0 * 0.002, abs=0.2)
+    assert result.metric("qp", CASE, "hop_mm") == pytest.approx(1e3 * rise**2 / (2 * 9.81), rel=0.03)
+    assert result.metric("qp", CASE, "way_error_mm") == pytest.approx(-0.5e3 * 2.0 * 0.002, abs=0.2)
 
 
 def test_mujoco_and_comfree_hop_less(tmp_path):
     names = ["mujoco", "comfree", PAPER]
-    result = load(runner.run(Slide(), tmp_path, physics=names, device="cpu"))
-    assert result.figure("mujoco", CASE, "hop_mm") == pytest.approx(5.0, abs=0.5)
-    assert result.figure("mujoco", CASE, "way_error_mm") == pytest.approx(-1.6, abs=0.5)
+    result = load(runner.run(Slide(), tmp_path, methods=names, device="cpu"))
+    assert result.metric("mujoco", CASE, "hop_mm") == pytest.approx(5.0, abs=0.5)
+    assert result.metric("mujoco", CASE, "way_error_mm") == pytest.approx(-1.6, abs=0.5)
     for name in names[1:]:
-        assert result.figure(name, CASE, "hop_mm") < 3.0
-        assert result.figure(name, CASE, "way_error_mm") > 50.0
+        assert result.metric(name, CASE, "hop_mm") < 3.0
+        assert result.metric(name, CASE, "way_error_mm") > 50.0
     assert len(Slide().reported(result)) == 1
 
 
 def test_comfree_moves_alike_whatever_the_mass(tmp_path):
     ends = [
         load(
-            runner.run(Slide(), tmp_path / mass, physics=[PAPER], device="cpu", settings={"mass": mass}, picture=False)
-        ).figure(PAPER, CASE, "moved_mm")
+            runner.run(Slide(), tmp_path / mass, methods=[PAPER], device="cpu", settings={"mass": mass}, picture=False)
+        ).metric(PAPER, CASE, "moved_mm")
         for mass in ("0.01", "3")
     ]
     assert ends[0] == pytest.approx(ends[1], rel=1e-2)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from stickslip.bench import smooth
-from stickslip.bench.smooth import AIR, FLOOR, PUSHED, Smooth
+from stickslip.bench.experiments.smoothness import smooth
+from stickslip.bench.experiments.smoothness.smooth import AIR, FLOOR, PUSHED, Smooth
 from tests.bench import scripted
 
 FEW = {"worlds": (3,), "settle": 1, "repeats": 3, "steps": 4}
@@ -34,17 +34,17 @@ def test_times_and_ratios_are_told(tmp_path):
     }
     result = scripted.run(Smooth(), physics, tmp_path, settings=FEW, clock=clock)
     assert result.cases == [AIR, FLOOR, PUSHED, "pushed, 3 worlds"]
-    assert result.figure("scm:integrator=euler", PUSHED, "us") == pytest.approx(1e3)
-    assert result.figure("scm:integrator=euler", AIR, "us") == pytest.approx(500.0)
-    assert result.figure("scm:integrator=euler", PUSHED, "over_air") == pytest.approx(2.0)
-    assert result.figure("scm:integrator=euler", PUSHED, "speedup") == pytest.approx(4.0)
-    assert result.figure("scm:integrator=rk4", PUSHED, "speedup") == pytest.approx(0.5)
-    assert result.figure("scm:integrator=euler", "pushed, 3 worlds", "us_per_world") == pytest.approx(1e3 / 3)
-    assert math.isnan(result.figure("mjx", PUSHED, "speedup"))
-    assert math.isnan(result.figure("mjx", PUSHED, "gradient_ratio"))
+    assert result.metric("scm:integrator=euler", PUSHED, "us") == pytest.approx(1e3)
+    assert result.metric("scm:integrator=euler", AIR, "us") == pytest.approx(500.0)
+    assert result.metric("scm:integrator=euler", PUSHED, "over_air") == pytest.approx(2.0)
+    assert result.metric("scm:integrator=euler", PUSHED, "speedup") == pytest.approx(4.0)
+    assert result.metric("scm:integrator=rk4", PUSHED, "speedup") == pytest.approx(0.5)
+    assert result.metric("scm:integrator=euler", "pushed, 3 worlds", "us_per_world") == pytest.approx(1e3 / 3)
+    assert math.isnan(result.metric("mjx", PUSHED, "speedup"))
+    assert math.isnan(result.metric("mjx", PUSHED, "gradient_ratio"))
     for label in physics:
-        assert result.figure(label, AIR, "contacts") == 0
-        assert result.figure(label, FLOOR, "contacts") >= 4
+        assert result.metric(label, AIR, "contacts") == 0
+        assert result.metric(label, FLOOR, "contacts") >= 4
         assert not any(result.problems(label, case) for case in result.cases)
     told = {row.quantity.split(", ")[1]: row.measured for row in Smooth().reported(result)}
     assert "4,000 us against 1,000 us: 4 times" in told["Euler"]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from stickslip.bench import runner
+from stickslip.bench.experiments.smoothness.soft_distance import SHAPES, SoftDistance, model
 from stickslip.bench.result import load
-from stickslip.bench.soft_distance import SHAPES, SoftDistance, model
 from tests.bench import scripted
 
 SMALL = {"points": (26, 100), "blends": (0.5, 2.0), "places": 200, "cut": 7}
@@ -60,11 +60,11 @@ def test_a_known_error_is_told(tmp_path):
         for blend in (0.5, 2.0):
             errors = result.series("known", shape, f"error_mm blend {blend:g}")
             assert errors == pytest.approx([1e3 * blend / 26, 1e3 * blend / 100], rel=1e-3, abs=0.01)
-            assert result.figure("known", shape, f"error_mm blend {blend:g}") == pytest.approx(errors[-1], rel=1e-5)
+            assert result.metric("known", shape, f"error_mm blend {blend:g}") == pytest.approx(errors[-1], rel=1e-5)
     assert len(result.series("known", "box", "cut 0.5")) == 49
 
 
 def test_a_physics_without_distances_says_so(tmp_path):
     fake = {"fake": scripted.Scripted(lambda mjm, mjd: None)}
-    result = load(runner.run(SoftDistance(), tmp_path, physics=fake, device="cpu", settings=SMALL))
+    result = load(runner.run(SoftDistance(), tmp_path, methods=fake, device="cpu", settings=SMALL))
     assert set(result.unsupported("fake").values()) == {"scripted knows no soft distance"}

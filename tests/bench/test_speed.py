@@ -8,10 +8,11 @@ import pytest
 import warp as wp
 
 import stickslip as ss
-from stickslip.bench import runner, speed, timing
+from stickslip.bench import runner, timing
 from stickslip.bench.experiment import Trial
+from stickslip.bench.experiments.speed import speed
+from stickslip.bench.experiments.speed.speed import Case, Settings, Speed, array_bytes, parse
 from stickslip.bench.result import load
-from stickslip.bench.speed import Case, Settings, Speed, array_bytes, parse
 from stickslip.errors import HealthWarning, InputError
 from stickslip.physics.base import StagedPhysics
 from tests.bench import scripted
@@ -55,12 +56,12 @@ def test_only_steps_after_the_transient_are_timed(tmp_path):
     settings = {"cases": "scaling x 2 after 25 for 33 once"}
     result = scripted.run(Speed(), {"fake": fake}, tmp_path, settings=settings, clock=clock, picture=False)
     assert next(step) == 25 + 33
-    assert result.figure("fake", CASE, "ms_per_step") == pytest.approx(1.0)
-    assert result.figure("fake", CASE, "median_ms") == pytest.approx(1.0)
-    assert result.figure("fake", CASE, "world_steps_per_s") == pytest.approx(2000.0)
-    assert result.figure("fake", CASE, "contacts_per_world") == pytest.approx(4.0)
-    assert result.figure("fake", CASE, "penetration_mm") == pytest.approx(1.0, rel=1e-3)
-    assert result.figure("fake", CASE, "penetration_max_mm") == pytest.approx(1.0, rel=1e-3)
+    assert result.metric("fake", CASE, "ms_per_step") == pytest.approx(1.0)
+    assert result.metric("fake", CASE, "median_ms") == pytest.approx(1.0)
+    assert result.metric("fake", CASE, "world_steps_per_s") == pytest.approx(2000.0)
+    assert result.metric("fake", CASE, "contacts_per_world") == pytest.approx(4.0)
+    assert result.metric("fake", CASE, "penetration_mm") == pytest.approx(1.0, rel=1e-3)
+    assert result.metric("fake", CASE, "penetration_max_mm") == pytest.approx(1.0, rel=1e-3)
 
 
 def test_of_repeated_runs_the_fastest_of_each_chunk_counts(tmp_path):
@@ -69,7 +70,7 @@ def test_of_repeated_runs_the_fastest_of_each_chunk_counts(tmp_path):
     settings = {"cases": "scaling x 2", "after": 0, "steps": 30, "repeats": 2}
     result = scripted.run(Speed(), {"fake": fake}, tmp_path, settings=settings, clock=clock, picture=False)
     assert next(step) == 60
-    assert result.figure("fake", CASE, "ms_per_step") == pytest.approx(1.0)
+    assert result.metric("fake", CASE, "ms_per_step") == pytest.approx(1.0)
     assert result.problems("fake", CASE) == []
 
 
@@ -78,10 +79,10 @@ def test_ratios_are_those_of_the_script_and_the_faster_mujoco_counts(tmp_path):
     times = {"mujoco": 5e-3, "mujoco-anti-creep": 20e-3, "comfree": 2e-3}
     physics = {n: scripted.Scripted(one_cube, clock, lambda ncon, t=t: t) for n, t in times.items()}
     result = scripted.run(Speed(), physics, tmp_path, quick=True, clock=clock)
-    assert result.figure("comfree", CASE, "speedup") == pytest.approx(2.5)
-    assert result.figure("comfree", CASE, "speedup_over_mujoco_anti_creep") == pytest.approx(10.0)
-    assert result.figure("mujoco-anti-creep", CASE, "speedup") == pytest.approx(0.25)
-    assert math.isnan(result.figure("comfree", CASE, "memory_gain"))
+    assert result.metric("comfree", CASE, "speedup") == pytest.approx(2.5)
+    assert result.metric("comfree", CASE, "speedup_over_mujoco_anti_creep") == pytest.approx(10.0)
+    assert result.metric("mujoco-anti-creep", CASE, "speedup") == pytest.approx(0.25)
+    assert math.isnan(result.metric("comfree", CASE, "memory_gain"))
 
 
 class Staged(scripted.Scripted, StagedPhysics):
@@ -102,9 +103,9 @@ def test_stages_take_the_times_of_the_script_and_contact_is_told_from_what_it_re
     clock = scripted.Clock()
     fake = Staged(one_cube, clock, lambda ncon: 6e-3)
     result = scripted.run(Speed(), {"fake": fake}, tmp_path, quick=True, clock=clock)
-    stages = {n: result.figure("fake", CASE, f"stage_ms: {n}") for n in ("kinematics", "constraints", "contact")}
+    stages = {n: result.metric("fake", CASE, f"stage_ms: {n}") for n in ("kinematics", "constraints", "contact")}
     assert stages == pytest.approx({"kinematics": 1.0, "constraints": 2.0, "contact": 3.0})
-    assert result.figure("fake", CASE, "contact_share") == pytest.approx(0.5)
+    assert result.metric("fake", CASE, "contact_share") == pytest.approx(0.5)
 
 
 @wp.struct
@@ -134,15 +135,15 @@ def test_bytes_of_nested_arrays():
     assert array_bytes("text") == 0
 
 
-def test_small_run_has_every_figure(tmp_path):
+def test_small_run_has_every_metric(tmp_path):
     names = ["mujoco", "comfree"]
-    result = load(runner.run(Speed(), tmp_path, physics=names, device="cpu", quick=True))
+    result = load(runner.run(Speed(), tmp_path, methods=names, device="cpu", quick=True))
     assert result.settings["cases"] == ["scaling x 2"]
     for name in names:
-        for figure in ("ms_per_step", "bytes_per_world", "compile_s", "stage_ms: collision", "stage_ms: contact"):
-            assert result.figure(name, CASE, figure) > 0.0
+        for metric in ("ms_per_step", "bytes_per_world", "compile_s", "stage_ms: collision", "stage_ms: contact"):
+            assert result.metric(name, CASE, metric) > 0.0
         assert result.problems(name, CASE) == []
-    assert result.figure("comfree", CASE, "memory_gain") > 1.0
+    assert result.metric("comfree", CASE, "memory_gain") > 1.0
     assert (tmp_path / "speed.png").exists()
 
 
@@ -174,8 +175,8 @@ def test_stages_are_timed_although_a_world_is_no_longer_finite(monkeypatch):
     settings = Settings(cases=("scaling x 2 after 0 for 5",), chunk=5, stage_repeats=1, repeats=1)
     with pytest.warns(HealthWarning, match="no longer finite"):
         outcome = Speed().measure(Speed().cases(settings)[CASE], ss.MuJoCo(), settings, Trial("cpu"))
-    assert outcome.figures["ms_per_step"] > 0
-    assert outcome.figures["stage_ms: contact"] > 0
+    assert outcome.metrics["ms_per_step"] > 0
+    assert outcome.metrics["stage_ms: contact"] > 0
     assert "no longer finite (1)" in outcome.problems[0]
 
 
@@ -215,6 +216,6 @@ def test_the_picture_shows_contacts_and_memory(tmp_path):
     result = scripted.run(
         Speed(), {"fake": scripted.Scripted(one_cube, clock, lambda ncon: 2e-3)}, tmp_path, quick=True, clock=clock
     )
-    result.outcomes["fake"][CASE]["figures"]["bytes_per_world"] = 12_300.0
+    result.outcomes["fake"][CASE]["metrics"]["bytes_per_world"] = 12_300.0
     (text,) = [text.get_text() for text in Speed().draw(result).axes[0].texts]
     assert text == "2 ms, 4 contacts, 12.3 kB"

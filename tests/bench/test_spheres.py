@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stickslip as ss
-from stickslip.bench import spheres
+from stickslip.bench.references import spheres
 from stickslip.errors import Unsupported
 
 

@@ -1,4 +1,4 @@
-"""`stability`: its reference against a landing on a stiff floor, its metrics on known motion, and MuJoCo's figures."""
+"""`stability`: its reference against a landing on a stiff floor, its metrics on known motion, and MuJoCo's metrics."""
 
 import dataclasses
 import math
@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from stickslip.bench import runner
+from stickslip.bench.experiments.free_bodies.stability import Settings, Stability, distance, landing, rise, slide
 from stickslip.bench.result import load
-from stickslip.bench.stability import Settings, Stability, distance, landing, rise, slide
 from stickslip.scenes.sliding_cube import HALF
 from tests.bench import scripted
 
@@ -74,12 +74,12 @@ def test_metrics_tell_a_known_error(tmp_path):
     }
     result = scripted.run(Stability(), physics, tmp_path, settings=FINE)
     names = ("distance_error_mm", "growth_mm_per_s", "hop_mm", "height_error_mm", "end_speed_mm_per_s")
-    told = {label: [result.figure(label, CASE, name) for name in names] for label in physics}
+    told = {label: [result.metric(label, CASE, name) for name in names] for label in physics}
     assert told["exact"] == pytest.approx([0.0] * 5, abs=0.01)
     assert told["wrong"] == pytest.approx([10.0, 100.0, 3.0, -0.5, 0.0], abs=0.01)
     assert told["off"][0] == pytest.approx(-50.0, abs=0.01)
-    assert [result.figure(label, CASE, "stable") for label in ("exact", "wrong", "off")] == [1.0, 0.0, 0.0]
-    assert result.figure("exact", CASE, "rests") == 1.0
+    assert [result.metric(label, CASE, "stable") for label in ("exact", "wrong", "off")] == [1.0, 0.0, 0.0]
+    assert result.metric("exact", CASE, "rests") == 1.0
     assert all(np.isnan(value) for value in told["broken"])
     assert result.problems("broken", CASE)
 
@@ -90,8 +90,8 @@ def test_what_slides_on_does_not_rest(tmp_path):
         mjd.qvel[:] = [DEFAULTS.speed, 0.0, 0.0, 0.0, 0.0, 0.0]
 
     result = scripted.run(Stability(), {"ice": scripted.Scripted(script)}, tmp_path, settings=FINE, picture=False)
-    assert result.figure("ice", CASE, "rests") == 0.0
-    assert result.figure("ice", CASE, "distance_error_mm") == pytest.approx(4000.0 - 681.1, abs=0.1)
+    assert result.metric("ice", CASE, "rests") == 0.0
+    assert result.metric("ice", CASE, "distance_error_mm") == pytest.approx(4000.0 - 681.1, abs=0.1)
 
 
 def test_the_papers_claim_stands_beside_ours(tmp_path):
@@ -111,10 +111,10 @@ def test_the_papers_claim_stands_beside_ours(tmp_path):
 def test_mujoco_stops_where_it_must_and_comfree_further_on(tmp_path):
     """First order in time costs MuJoCo v dt / 2: 2 mm at 2 ms. Both come to rest."""
     names = ["mujoco", "mujoco-anti-creep", "comfree"]
-    result = load(runner.run(Stability(), tmp_path, physics=names, device="cpu", settings=FINE, picture=False))
-    error = [result.figure(name, CASE, "distance_error_mm") for name in names]
+    result = load(runner.run(Stability(), tmp_path, methods=names, device="cpu", settings=FINE, picture=False))
+    error = [result.metric(name, CASE, "distance_error_mm") for name in names]
     assert error[0] == pytest.approx(-2.0, abs=1.0)
     assert abs(error[1]) < 10.0
     assert error[2] > 100.0
-    assert all(result.figure(name, CASE, "stable") == 1.0 for name in names)
-    assert all(result.figure(name, CASE, "rests") == 1.0 for name in names)
+    assert all(result.metric(name, CASE, "stable") == 1.0 for name in names)
+    assert all(result.metric(name, CASE, "rests") == 1.0 for name in names)

@@ -1,4 +1,4 @@
-"""`stack`: its metrics on known motion, and the figures MuJoCo is known for."""
+"""`stack`: its metrics on known motion, and the metrics MuJoCo is known for."""
 
 import math
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stickslip.bench import runner
+from stickslip.bench.experiments.depth.stack import Stack, fell
 from stickslip.bench.result import load
-from stickslip.bench.stack import Stack, fell
 from tests.bench import scripted
 
 SETTINGS = {"towers": "3", "duration": "0.4", "timesteps": "0.01", "starts": "1"}
@@ -45,8 +45,8 @@ def test_fell_tells_a_tower_that_stands_from_one_that_does_not():
 def test_a_tower_that_stands_scores_zero(tmp_path):
     result = scripted.run(Stack(), {"fake": scripted.Scripted(lambda m, d: None)}, tmp_path, settings=SETTINGS)
     for case in (TOWER, HEAVY):
-        figures = result.outcomes["fake"][case]["figures"]
-        assert all(abs(value) < 1e-4 for value in figures.values()), figures
+        metrics = result.outcomes["fake"][case]["metrics"]
+        assert all(abs(value) < 1e-4 for value in metrics.values()), metrics
 
 
 def test_metrics_tell_a_known_motion(tmp_path):
@@ -66,12 +66,12 @@ def test_metrics_tell_a_known_motion(tmp_path):
 
     result = scripted.run(Stack(), {"fake": scripted.Scripted(script)}, tmp_path, settings=SETTINGS, picture=False)
     for case in (TOWER, HEAVY):
-        assert result.figure("fake", case, "height_lost_mm") == pytest.approx(math.sqrt(9.0 + 10 / 11), abs=1e-3)
-        assert result.figure("fake", case, "tilt_deg") == pytest.approx(7.0, abs=1e-4)
-        assert result.figure("fake", case, "drift_mm") == pytest.approx(5.0, abs=1e-4)
-        assert result.figure("fake", case, "late_speed_mm_per_s") == pytest.approx(7.0, abs=1e-4)
-        assert result.figure("fake", case, "largest_late_speed_mm_per_s") == pytest.approx(50.0, abs=1e-4)
-        assert result.figure("fake", case, "fell") == 0.0
+        assert result.metric("fake", case, "height_lost_mm") == pytest.approx(math.sqrt(9.0 + 10 / 11), abs=1e-3)
+        assert result.metric("fake", case, "tilt_deg") == pytest.approx(7.0, abs=1e-4)
+        assert result.metric("fake", case, "drift_mm") == pytest.approx(5.0, abs=1e-4)
+        assert result.metric("fake", case, "late_speed_mm_per_s") == pytest.approx(7.0, abs=1e-4)
+        assert result.metric("fake", case, "largest_late_speed_mm_per_s") == pytest.approx(50.0, abs=1e-4)
+        assert result.metric("fake", case, "fell") == 0.0
 
 
 def test_the_worst_of_several_starts_counts(tmp_path):
@@ -84,8 +84,8 @@ def test_the_worst_of_several_starts_counts(tmp_path):
     for starts in ("1", "2", "20"):
         settings = {**SETTINGS, "starts": starts}
         result = scripted.run(Stack(), fake, tmp_path / starts, settings=settings, picture=False)
-        lost.append(result.figure("fake", HEAVY, "height_lost_mm"))
-        assert result.figure("fake", TOWER, "height_lost_mm") == pytest.approx(0.0, abs=1e-4)
+        lost.append(result.metric("fake", HEAVY, "height_lost_mm"))
+        assert result.metric("fake", TOWER, "height_lost_mm") == pytest.approx(0.0, abs=1e-4)
     assert lost[0] == pytest.approx(0.0, abs=1e-4)
     assert 0.01 < lost[1] < lost[2] and lost[2] > 1.0  # the largest of 19 is beyond one standard deviation, 1 mm
 
@@ -107,7 +107,7 @@ def test_swinging_leaning_and_falling_are_seen(tmp_path):
     result = scripted.run(Stack(), physics, tmp_path, settings={**SETTINGS, "duration": "0.41"}, picture=False)
 
     def told(name):
-        return [result.figure(label, TOWER, name) for label in physics]
+        return [result.metric(label, TOWER, name) for label in physics]
 
     assert told("fell") == [0.0, 0.0, 1.0, 0.0]
     assert np.abs(told("height_lost_mm")[:3]) == pytest.approx([40.0, 0.0, math.nan], abs=1e-3, nan_ok=True)
@@ -117,34 +117,34 @@ def test_swinging_leaning_and_falling_are_seen(tmp_path):
     assert {score.absent for score in Stack().scores(Stack().make_settings(SETTINGS))} == {"fell"}
 
 
-def test_a_tower_that_is_nowhere_has_no_figures(tmp_path):
+def test_a_tower_that_is_nowhere_has_no_metrics(tmp_path):
     def script(mjm, mjd):
         mjd.qpos[:] = math.nan if mjd.time > 0.2 else mjd.qpos
 
     result = scripted.run(Stack(), {"fake": scripted.Scripted(script)}, tmp_path, settings=SETTINGS, picture=False)
-    assert math.isnan(result.figure("fake", TOWER, "height_lost_mm"))
-    assert math.isnan(result.figure("fake", TOWER, "fell"))
+    assert math.isnan(result.metric("fake", TOWER, "height_lost_mm"))
+    assert math.isnan(result.metric("fake", TOWER, "fell"))
     assert result.problems("fake", TOWER)
 
 
-def test_scores_name_cases_and_figures_that_exist(tmp_path):
+def test_scores_name_cases_and_metrics_that_exist(tmp_path):
     experiment = Stack()
     result = scripted.run(
         experiment, {"fake": scripted.Scripted(lambda m, d: None)}, tmp_path, settings=SETTINGS, picture=False
     )
     for score in experiment.scores(experiment.make_settings(SETTINGS)):
-        assert not math.isnan(result.figure("fake", score.case, score.figure)), score
+        assert not math.isnan(result.metric("fake", score.case, score.metric)), score
 
 
 def test_mujoco_sinks_under_load_as_it_is_known_to(tmp_path):
     """4.9 mm, 20 mm with anti-creep settings, far more with ComFree: 100 kg on two of 1 kg, dt 2 ms."""
     names = ["mujoco", "mujoco-anti-creep", "comfree"]
     settings = {"towers": "3", "duration": "1.2", "timesteps": "0.002", "starts": "1"}
-    result = load(runner.run(Stack(), tmp_path, physics=names, device="cpu", settings=settings))
-    lost = [result.figure(n, "100 kg on two of 1 kg, dt 2 ms", "height_lost_mm") for n in names]
+    result = load(runner.run(Stack(), tmp_path, methods=names, device="cpu", settings=settings))
+    lost = [result.metric(n, "100 kg on two of 1 kg, dt 2 ms", "height_lost_mm") for n in names]
     assert lost[0] == pytest.approx(4.9, abs=0.1)
     assert lost[1] == pytest.approx(20.0, abs=1.0)
     assert not lost[2] < 50.0  # or it is crushed
-    light = [result.figure(n, "3 cubes, dt 2 ms", "height_lost_mm") for n in names]
+    light = [result.metric(n, "3 cubes, dt 2 ms", "height_lost_mm") for n in names]
     assert light[0] < light[1] < light[2]
-    assert [result.figure(n, "3 cubes, dt 2 ms", "fell") for n in names] == [0.0, 0.0, 0.0]
+    assert [result.metric(n, "3 cubes, dt 2 ms", "fell") for n in names] == [0.0, 0.0, 0.0]

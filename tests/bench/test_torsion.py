@@ -1,4 +1,4 @@
-"""`torsion`: its reference, its metrics on known motion, and the figures MuJoCo is known for."""
+"""`torsion`: its reference, its metrics on known motion, and the metrics MuJoCo is known for."""
 
 import math
 
@@ -7,8 +7,8 @@ import pytest
 
 from stickslip import mjcf
 from stickslip.bench import runner
+from stickslip.bench.experiments.friction.torsion import Torsion, exact
 from stickslip.bench.result import load
-from stickslip.bench.torsion import Torsion, exact
 from tests.bench import scripted
 
 CASE = "torsion 5 mm"
@@ -48,7 +48,7 @@ def test_metrics_tell_a_known_error(tmp_path):
         "broken": spinning(lambda time: math.nan if time > 1.0 else reference.speed(time)),
     }
     result = scripted.run(Torsion(), physics, tmp_path, settings=SETTINGS)
-    told = {label: [result.figure(label, CASE, name) for name in FIGURES] for label in physics}
+    told = {label: [result.metric(label, CASE, name) for name in FIGURES] for label in physics}
     rms = 100.0 * math.sqrt((0.01 / 3 + 0.1**3 / 2.7) / 2.0)
     assert told["exact"] == pytest.approx([0.0, 0.0, 0.0, 0.0], abs=0.3)
     assert told["exact"][0] < 1e-3
@@ -62,9 +62,9 @@ def test_metrics_tell_a_known_error(tmp_path):
 def test_mujoco_brakes_as_it_is_known_to_and_comfree_too_little(tmp_path):
     """MuJoCo Warp 4.0 leaves 9.0 % of the spin, its anti-creep settings 0.4 %."""
     names = ["mujoco", "mujoco-anti-creep", "comfree"]
-    result = load(runner.run(Torsion(), tmp_path, physics=names, device="cpu", settings=SETTINGS, picture=False))
-    left = [result.figure(name, CASE, "left_percent") for name in names]
-    rms = [result.figure(name, CASE, "rms_percent") for name in names]
+    result = load(runner.run(Torsion(), tmp_path, methods=names, device="cpu", settings=SETTINGS, picture=False))
+    left = [result.metric(name, CASE, "left_percent") for name in names]
+    rms = [result.metric(name, CASE, "rms_percent") for name in names]
     assert left[:2] == pytest.approx([9.0, 0.4], abs=0.5)
     assert rms[:2] == pytest.approx([2.4, 0.1], abs=0.2)
     assert left[2] > 50.0

@@ -8,8 +8,7 @@ import pytest
 
 from stickslip import mjcf
 from stickslip.bench import runner
-from stickslip.bench.result import load
-from stickslip.bench.tumble import (
+from stickslip.bench.experiments.free_bodies.tumble import (
     CASE,
     MEMORY,
     SOFT,
@@ -23,6 +22,7 @@ from stickslip.bench.tumble import (
     growth,
     touch_time,
 )
+from stickslip.bench.result import load
 from tests.bench import scripted
 
 START = 0.01 * 9.81 * 0.2 + 0.5 * 0.01 * 1.0**2 + 0.5 * (0.01 * 0.1**2 / 6) * 20.0**2
@@ -99,18 +99,18 @@ def lie(mjd: mujoco.MjData, depth: float = 0.0) -> None:
 
 def measured(script, tmp_path):
     result = scripted.run(Tumble(), {"fake": scripted.Scripted(script)}, tmp_path)
-    return result.outcomes["fake"][CASE]["figures"]
+    return result.outcomes["fake"][CASE]["metrics"]
 
 
 def test_exact_flight_and_sudden_rest_have_no_error(tmp_path):
-    figures = measured(lambda mjm, mjd: fly(mjd) if mjd.time < 0.19 else lie(mjd), tmp_path)
-    assert figures["flight_error_mm"] == pytest.approx(0.0, abs=1e-4)
-    assert figures["penetration_mm"] == pytest.approx(0.0, abs=1e-5)
-    assert figures["energy_gained_percent"] == pytest.approx(0.0, abs=1e-4)
-    assert figures["end_speed_mm_per_s"] == 0.0
+    metrics = measured(lambda mjm, mjd: fly(mjd) if mjd.time < 0.19 else lie(mjd), tmp_path)
+    assert metrics["flight_error_mm"] == pytest.approx(0.0, abs=1e-4)
+    assert metrics["penetration_mm"] == pytest.approx(0.0, abs=1e-5)
+    assert metrics["energy_gained_percent"] == pytest.approx(0.0, abs=1e-4)
+    assert metrics["end_speed_mm_per_s"] == 0.0
     last = -9.81 * 0.188
-    assert figures["jolt"] == pytest.approx(np.hypot(1.0, last), rel=1e-4)
-    assert figures["vertical_variation"] == pytest.approx(-2 * last, rel=1e-4)
+    assert metrics["jolt"] == pytest.approx(np.hypot(1.0, last), rel=1e-4)
+    assert metrics["vertical_variation"] == pytest.approx(-2 * last, rel=1e-4)
 
 
 def test_metrics_tell_a_known_error(tmp_path):
@@ -126,12 +126,12 @@ def test_metrics_tell_a_known_error(tmp_path):
         if mjd.time > 0.1:
             mjd.qvel[0] = 1.5
 
-    figures = measured(script, tmp_path)
-    assert figures["flight_error_mm"] == pytest.approx(3.0, abs=1e-4)
-    assert figures["penetration_mm"] == pytest.approx(4.0, abs=1e-4)
-    assert figures["energy_gained_percent"] == pytest.approx(100 * 0.5 * 0.01 * (1.5**2 - 1.0) / START, rel=1e-3)
-    assert figures["end_speed_mm_per_s"] == pytest.approx(1e3 * 3**0.5 * 0.05 * 2.0, rel=1e-5)
-    assert figures["jolt"] == pytest.approx(np.hypot(1.5, 9.81 * 0.188), rel=1e-3)
+    metrics = measured(script, tmp_path)
+    assert metrics["flight_error_mm"] == pytest.approx(3.0, abs=1e-4)
+    assert metrics["penetration_mm"] == pytest.approx(4.0, abs=1e-4)
+    assert metrics["energy_gained_percent"] == pytest.approx(100 * 0.5 * 0.01 * (1.5**2 - 1.0) / START, rel=1e-3)
+    assert metrics["end_speed_mm_per_s"] == pytest.approx(1e3 * 3**0.5 * 0.05 * 2.0, rel=1e-5)
+    assert metrics["jolt"] == pytest.approx(np.hypot(1.5, 9.81 * 0.188), rel=1e-3)
 
 
 @pytest.mark.parametrize("speed", [0.3, 3.0])
@@ -148,8 +148,8 @@ def test_energy_gained_while_touching_counts(speed, tmp_path):
             mjd.qpos[0] += speed * since
             mjd.qvel[0] = speed
 
-    figures = measured(script, tmp_path)
-    assert figures["energy_gained_percent"] == pytest.approx(100.0 * 0.5 * 0.01 * speed**2 / START, rel=1e-3)
+    metrics = measured(script, tmp_path)
+    assert metrics["energy_gained_percent"] == pytest.approx(100.0 * 0.5 * 0.01 * speed**2 / START, rel=1e-3)
 
 
 def test_energy_that_a_contact_gives_back_soon_is_no_gain(tmp_path):
@@ -170,26 +170,26 @@ def test_energy_that_a_contact_gives_back_soon_is_no_gain(tmp_path):
 def test_a_flight_shorter_than_two_steps_has_no_error_to_tell(tmp_path):
     fake = scripted.Scripted(lambda mjm, mjd: lie(mjd))
     result = scripted.run(Tumble(), {"fake": fake}, tmp_path, settings={"timestep": "0.1"})
-    assert np.isnan(result.figure("fake", CASE, "flight_error_mm"))
-    assert result.figure("fake", CASE, "energy_gained_percent") == 0.0
+    assert np.isnan(result.metric("fake", CASE, "flight_error_mm"))
+    assert result.metric("fake", CASE, "energy_gained_percent") == 0.0
 
 
-def test_a_broken_state_has_no_figures(tmp_path):
+def test_a_broken_state_has_no_metrics(tmp_path):
     def script(mjm, mjd):
         mjd.qpos[0] = np.nan
 
     result = scripted.run(Tumble(), {"fake": scripted.Scripted(script)}, tmp_path, quick=True)
-    assert all(value is None or np.isnan(value) for value in result.outcomes["fake"][CASE]["figures"].values())
+    assert all(value is None or np.isnan(value) for value in result.outcomes["fake"][CASE]["metrics"].values())
     assert any("no longer finite" in problem for problem in result.problems("fake", CASE))
 
 
 def test_all_come_to_rest_and_gain_no_energy(tmp_path):
     names = ["mujoco", SOFT, STIFF]
-    result = load(runner.run(Tumble(), tmp_path, physics=names, device="cpu"))
+    result = load(runner.run(Tumble(), tmp_path, methods=names, device="cpu"))
     for name in names:
-        assert result.figure(name, CASE, "end_speed_mm_per_s") < 0.1
-        assert result.figure(name, CASE, "energy_gained_percent") == 0.0
+        assert result.metric(name, CASE, "end_speed_mm_per_s") < 0.1
+        assert result.metric(name, CASE, "energy_gained_percent") == 0.0
         # half a step of free fall at the last sampled moment of the flight
-        assert result.figure(name, CASE, "flight_error_mm") == pytest.approx(1e3 * 9.81 * 0.186 * 0.002 / 2, rel=0.02)
-    assert result.figure("mujoco", CASE, "penetration_mm") == pytest.approx(12.8, abs=0.3)
+        assert result.metric(name, CASE, "flight_error_mm") == pytest.approx(1e3 * 9.81 * 0.186 * 0.002 / 2, rel=0.02)
+    assert result.metric("mujoco", CASE, "penetration_mm") == pytest.approx(12.8, abs=0.3)
     assert len(Tumble().reported(result)) == 2

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import stickslip as ss
-from stickslip.bench import runner, work_precision
+from stickslip.bench import runner
+from stickslip.bench.baselines.host import HostData, HostPhysics
 from stickslip.bench.experiment import Trial
-from stickslip.bench.host import HostData, HostPhysics
+from stickslip.bench.experiments.accuracy import work_precision
+from stickslip.bench.experiments.accuracy.work_precision import Scene, WorkPrecision, bodies_of, parse, power
 from stickslip.bench.result import load
-from stickslip.bench.work_precision import Scene, WorkPrecision, bodies_of, parse, power
 from stickslip.errors import InputError
 from stickslip.physics.base import CountingPhysics, Stats
 from tests.bench import scripted
@@ -123,11 +124,11 @@ def test_settings_that_do_not_fit_say_so(change, message):
 def test_wall_time_is_that_of_the_steps_alone(tmp_path):
     clock = scripted.Clock()
     result = run(tmp_path, {"fake": Watched(off_by_a_step, clock, lambda ncon: 2e-3)}, clock=clock, picture=False)
-    assert result.figure("fake", COARSE, "wall_s_per_sim_s") == pytest.approx(0.2)
-    assert result.figure("fake", FINE, "wall_s_per_sim_s") == pytest.approx(0.4)
-    assert result.figure("fake", FINE, "world_seconds_per_s") == pytest.approx(2 / 0.4)
-    assert result.figure("fake", FINE, "steps") == 40
-    assert np.isnan(result.figure("fake", FINE, "iterations"))
+    assert result.metric("fake", COARSE, "wall_s_per_sim_s") == pytest.approx(0.2)
+    assert result.metric("fake", FINE, "wall_s_per_sim_s") == pytest.approx(0.4)
+    assert result.metric("fake", FINE, "world_seconds_per_s") == pytest.approx(2 / 0.4)
+    assert result.metric("fake", FINE, "steps") == 40
+    assert np.isnan(result.metric("fake", FINE, "iterations"))
     assert result.problems("fake", FINE) == []
 
 
@@ -136,7 +137,7 @@ def test_of_repeated_runs_the_fastest_of_each_stretch_counts(tmp_path):
     slow = (103, 140)  # one in each run: 100 steps are the reference, one warms up, then twice 20
     fake = scripted.Scripted(off_by_a_step, clock, lambda ncon: 1.0 if next(step) in slow else 1e-3)
     result = run(tmp_path, {"fake": fake}, clock=clock, settings={"repeats": 2}, picture=False)
-    assert result.figure("fake", COARSE, "wall_s_per_sim_s") == pytest.approx(0.1)
+    assert result.metric("fake", COARSE, "wall_s_per_sim_s") == pytest.approx(0.1)
 
 
 def test_error_is_the_distance_from_the_finest_run_and_depth_the_deepest_moment(tmp_path):
@@ -144,19 +145,19 @@ def test_error_is_the_distance_from_the_finest_run_and_depth_the_deepest_moment(
         tmp_path, {"fake": scripted.Scripted(off_by_a_step, clock := scripted.Clock(), lambda n: 1e-3)}, clock=clock
     )
     for case, timestep in ((COARSE, 0.01), (FINE, 0.005)):
-        assert result.figure("fake", case, "error_mm") == pytest.approx(3e3 * (timestep - 0.001), rel=1e-4)
-        assert result.figure("fake", case, "deepest_mm") == pytest.approx(1e3 * DEPTH, rel=1e-3)
-        assert result.figure("fake", case, "end_speed_mm_per_s") == pytest.approx(250.0)
-    assert 0.0 < result.figure("fake", FINE, "contacts_per_world") < 0.5
+        assert result.metric("fake", case, "error_mm") == pytest.approx(3e3 * (timestep - 0.001), rel=1e-4)
+        assert result.metric("fake", case, "deepest_mm") == pytest.approx(1e3 * DEPTH, rel=1e-3)
+        assert result.metric("fake", case, "end_speed_mm_per_s") == pytest.approx(250.0)
+    assert 0.0 < result.metric("fake", FINE, "contacts_per_world") < 0.5
 
 
 def test_what_controls_its_error_is_given_the_accuracy_and_peaks_between_reports_are_seen(tmp_path):
     result = run(tmp_path, {"own": Controlled()})
     for case, accuracy in ((COARSE, 1e-2), (FINE, 1e-3)):
-        assert result.figure("own", case, "error_mm") == pytest.approx(3e3 * (accuracy - 1e-5), rel=1e-3)
-        assert result.figure("own", case, "deepest_mm") == pytest.approx(1e3 * DEPTH, rel=1e-3)
+        assert result.metric("own", case, "error_mm") == pytest.approx(3e3 * (accuracy - 1e-5), rel=1e-3)
+        assert result.metric("own", case, "deepest_mm") == pytest.approx(1e3 * DEPTH, rel=1e-3)
         steps = round(0.2 / accuracy)
-        counts = [result.figure("own", case, name) for name in ("steps", "rejections", "iterations", "factorizations")]
+        counts = [result.metric("own", case, name) for name in ("steps", "rejections", "iterations", "factorizations")]
         assert counts == [steps, steps // 2, 10 * steps, 5 * steps]
     assert result.series("own", COARSE, "trace_s").size == 0
     assert result.series("own", FINE, "trace_s") == pytest.approx(1e-3 * np.arange(1, 201))
@@ -176,9 +177,9 @@ def test_peaks_within_a_stretch_are_seen_in_a_second_run_that_no_time_is_taken_o
     result = run(tmp_path, {"fake": fake}, clock=clock, settings={"stretch": 0.1}, picture=False)
     assert timesteps == [0.001, 0.01, 0.01, 0.005, 0.005]
     for case, wall in ((COARSE, 0.2), (FINE, 0.4)):
-        assert result.figure("fake", case, "deepest_mm") == pytest.approx(1e3 * DEPTH, rel=1e-3)
-        assert result.figure("fake", case, "contacts_per_world") == 0.0
-        assert result.figure("fake", case, "wall_s_per_sim_s") == pytest.approx(wall)
+        assert result.metric("fake", case, "deepest_mm") == pytest.approx(1e3 * DEPTH, rel=1e-3)
+        assert result.metric("fake", case, "contacts_per_world") == 0.0
+        assert result.metric("fake", case, "wall_s_per_sim_s") == pytest.approx(wall)
 
 
 def test_every_world_but_the_first_starts_with_velocities_of_its_own(tmp_path):
@@ -218,8 +219,8 @@ def test_nothing_that_touches_and_a_lost_reference_are_noted(tmp_path):
 
     clock = scripted.Clock()
     result = run(tmp_path, {"fake": scripted.Scripted(lost, clock, lambda n: 1e-3)}, clock=clock)
-    assert np.isnan(result.figure("fake", FINE, "error_mm"))
-    assert np.isnan(result.figure("fake", FINE, "deepest_mm"))
+    assert np.isnan(result.metric("fake", FINE, "error_mm"))
+    assert np.isnan(result.metric("fake", FINE, "deepest_mm"))
     told = " ".join(result.problems("fake", FINE))
     assert "no contact in what was timed" in told
     assert "the reference run is no longer finite" in told
@@ -247,11 +248,11 @@ def test_ratios_are_over_mujoco_and_over_drake(tmp_path):
     times = {"mujoco": 4e-3, "drake": 6e-3, "cenic": 2e-3}
     physics = {n: scripted.Scripted(off_by_a_step, clock, lambda ncon, t=t: t) for n, t in times.items()}
     result = run(tmp_path, physics, clock=clock, picture=False)
-    assert result.figure("cenic", FINE, "speedup_over_mujoco") == pytest.approx(2.0)
-    assert result.figure("cenic", FINE, "speedup_over_drake") == pytest.approx(3.0)
-    assert result.figure("mujoco", FINE, "speedup_over_drake") == pytest.approx(1.5)
+    assert result.metric("cenic", FINE, "speedup_over_mujoco") == pytest.approx(2.0)
+    assert result.metric("cenic", FINE, "speedup_over_drake") == pytest.approx(3.0)
+    assert result.metric("mujoco", FINE, "speedup_over_drake") == pytest.approx(1.5)
     alone = run(tmp_path / "alone", {"cenic": physics["cenic"]}, clock=clock, picture=False)
-    assert np.isnan(alone.figure("cenic", FINE, "speedup_over_drake"))
+    assert np.isnan(alone.metric("cenic", FINE, "speedup_over_drake"))
 
 
 def test_work_stands_beside_that_of_the_paper(tmp_path):
@@ -277,16 +278,16 @@ def test_the_error_of_error_control_falls_with_its_accuracy_and_that_of_steps_wi
         "reference_accuracy": 1e-6,
     }
     path = runner.run(
-        WorkPrecision(), tmp_path, physics=["icf", "cenic"], device="cpu", settings=settings, picture=False
+        WorkPrecision(), tmp_path, methods=["icf", "cenic"], device="cpu", settings=settings, picture=False
     )
     result = load(path)
     cases = [f"{SCENE}, 20 ms or 1e-2", f"{SCENE}, 2 ms or 1e-4"]
     for label in ("icf", "cenic"):
-        coarse, fine = (result.figure(label, case, "error_mm") for case in cases)
+        coarse, fine = (result.metric(label, case, "error_mm") for case in cases)
         assert 0.0 < fine < coarse / 4.0
-        steps, iterations = ([result.figure(label, case, name) for case in cases] for name in ("steps", "iterations"))
+        steps, iterations = ([result.metric(label, case, name) for case in cases] for name in ("steps", "iterations"))
         assert steps[1] > steps[0]
         assert iterations[0] > 0.0
         assert all(result.problems(label, case) == [] for case in cases)
     assert result.series("cenic", cases[1], "trace_dt_s").sum() == pytest.approx(0.2)
-    assert result.figure("cenic", cases[1], "steps") == len(result.series("cenic", cases[1], "trace_dt_s"))
+    assert result.metric("cenic", cases[1], "steps") == len(result.series("cenic", cases[1], "trace_dt_s"))

@@ -10,11 +10,11 @@ import struct
 from pathlib import Path
 
 SIDES = 8
-"""Of the meshes."""
+"""Sides of the meshes."""
 
 
 def write(root: Path) -> Path:
-    """Write both hands below `root`, which is given back, for MENAGERIE_ROOT."""
+    """Write both hands below `root` and return it, for MENAGERIE_ROOT."""
     for robot, text, meshes in (("wonik_allegro", allegro(), _ALLEGRO_MESHES), ("leap_hand", leap(), _LEAP_MESHES)):
         (root / robot / "assets").mkdir(parents=True)
         (root / robot / "right_hand.xml").write_text(text)
@@ -24,7 +24,7 @@ def write(root: Path) -> Path:
 
 
 Mesh = tuple[list[tuple[float, ...]], list[tuple[int, int, int]]]
-"""Corners, and three of them for each face."""
+"""Vertices, and the three of each face."""
 
 
 def _solid(axis: int, rings: tuple[tuple[float, float], ...], middle: tuple[float, float]) -> Mesh:

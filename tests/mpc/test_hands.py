@@ -6,11 +6,11 @@ import mujoco
 import numpy as np
 import pytest
 
-from stickslip.mpc import trial
-from stickslip.mpc.planners import make_planner
-from stickslip.mpc.plant import Plant
+from stickslip.mpc.planners.catalogue import make_planner
 from stickslip.mpc.task import Task, compile_problem
 from stickslip.mpc.tasks import TASKS, allegro, objects, trifinger
+from stickslip.mpc.trial import trial
+from stickslip.mpc.trial.plant import Plant
 
 HANDS = (trifinger.TRIFINGER, allegro.ALLEGRO)
 HANDS_IDS = [task.name for task in HANDS]
@@ -72,7 +72,7 @@ def test_object_rests(task: Task, name: str) -> None:
     plant = Plant(problem)
     plant.reset(start, goal)
     plant.advance(500)
-    assert plant.lost() == ""
+    assert plant.failure() == ""
     assert np.abs(plant.mjd.qpos[-7:-4] - start[-7:-4]).max() < 0.003
     assert abs(plant.mjd.qpos[-4:] @ start[-4:]) > math.cos(0.5 * math.radians(5.0))
 
@@ -94,4 +94,4 @@ def test_object_that_drops_off_the_palm_has_fallen() -> None:
     plant = Plant(problem)
     plant.reset(start, goal)
     plant.advance(250)
-    assert plant.lost() == "fell"
+    assert plant.failure() == "fell"

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from stickslip.errors import Diverged, InputError, MissingExtra, Unsupported
-from stickslip.mpc import cost, kinematics, newton, quasidynamic, trial
-from stickslip.mpc.contact_rows import ContactRows, Rows
-from stickslip.mpc.nlp import Settings
-from stickslip.mpc.planners import make_planner
+from stickslip.mpc.model import cost, kinematics, quasidynamic
+from stickslip.mpc.model.contact_rows import ContactRows, Rows
+from stickslip.mpc.planners.catalogue import make_planner
+from stickslip.mpc.planners.newton import planner as newton
+from stickslip.mpc.planners.shooting.nlp import Settings
 from stickslip.mpc.task import Array, Goal, Observation, Problem, compile_problem
 from stickslip.mpc.tasks import TASKS
+from stickslip.mpc.trial import trial
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +36,7 @@ def recorded(problem: Problem) -> trial.Trial:
 @pytest.fixture(scope="module")
 def planner(problem: Problem):
     pytest.importorskip("casadi", reason="needs the extra `mpc`")
-    from stickslip.mpc.ipopt import Ipopt
+    from stickslip.mpc.planners.shooting.ipopt import Ipopt
 
     return Ipopt(problem)
 
@@ -71,10 +73,10 @@ def test_newton_finds_what_ipopt_finds(problem: Problem, planner, recorded: tria
 
 
 def test_bounds_and_joint_limits(problem: Problem, recorded: trial.Trial) -> None:
-    from stickslip.mpc.ipopt import Ipopt
+    from stickslip.mpc.planners.shooting.ipopt import Ipopt
 
     qpos = recorded.frames[0]
-    mjm = type(problem.mjm).from_xml_string(problem.task.build("cube"))
+    mjm = problem.task.build("cube").compile()
     mjm.jnt_limited[:9] = 1
     mjm.jnt_range[:9] = qpos[:9, None] + np.array([-1e-3, 5e-4])
     stopped = Ipopt(dataclasses.replace(problem, mjm=mjm))
@@ -94,7 +96,7 @@ def test_equal_observations_give_equal_plans(planner, recorded: trial.Trial) -> 
 
 def test_too_many_contacts_and_iterations_are_said(problem: Problem, recorded: trial.Trial) -> None:
     """The deepest contacts are kept; a solve that is cut short, or has no start, still gives a finite target."""
-    from stickslip.mpc.ipopt import Ipopt
+    from stickslip.mpc.planners.shooting.ipopt import Ipopt
 
     task = dataclasses.replace(problem.task, model=dataclasses.replace(problem.task.model, slots=1))
     small = Ipopt(dataclasses.replace(problem, task=task), Settings(iterations=1))
@@ -102,7 +104,7 @@ def test_too_many_contacts_and_iterations_are_said(problem: Problem, recorded: t
     qpos = recorded.frames[30]
     assert len(contacts(problem, qpos).phi) > 4
     plan = small.plan(observed(qpos))
-    assert "the deepest 1 count" in plan.note and "Maximum_Iterations_Exceeded" in plan.note
+    assert "the deepest 1 are used" in plan.note and "Maximum_Iterations_Exceeded" in plan.note
     assert np.isfinite(plan.target).all() and np.abs(plan.target - qpos[:9]).max() <= task.bound + 1e-12
     bad = qpos.copy()
     bad[3] = math.nan
@@ -125,13 +127,13 @@ def test_a_failed_solve_goes_on_with_the_last_plan(planner, recorded: trial.Tria
 
     monkeypatch.setattr(planner, "_solver", Failing())
     plan = planner.plan(observed(qpos))
-    assert plan.note == "IPOPT: Invalid_Number_Detected after 7 iterations; the last plan goes on"
+    assert plan.note == "IPOPT: Invalid_Number_Detected after 7 iterations; the last plan is continued"
     np.testing.assert_allclose(plan.target, qpos[:9] + before[1])
 
 
 def test_implicit_satisfies_the_conditions_of_the_convex_model(problem: Problem, recorded: trial.Trial) -> None:
     """Its unknowns balance, push, do not enter, and complement each other up to the relaxation."""
-    from stickslip.mpc.implicit import Implicit
+    from stickslip.mpc.planners.shooting.implicit import Implicit
 
     task = dataclasses.replace(problem.task, iterations=300)
     planner = Implicit(dataclasses.replace(problem, task=task))
@@ -147,7 +149,7 @@ def test_implicit_satisfies_the_conditions_of_the_convex_model(problem: Problem,
         free = quasidynamic.free_motion(np, model, u)
         np.testing.assert_allclose(motion, free + compliance * (rows.rows.T @ force), atol=1e-5)
         assert force.min() > -1e-6 and gap.min() > -1e-5
-        assert (force * gap).max() < planner.relaxation.product + 1e-5
+        assert (force * gap).max() < planner.product + 1e-5
 
 
 def test_what_cannot_be_is_refused(problem: Problem) -> None:

@@ -8,12 +8,12 @@ import pytest
 import warp as wp
 
 import stickslip as ss
-from stickslip.mpc import mppi_kernels as kernels
-from stickslip.mpc.mppi import Mppi, Settings, time_plans
-from stickslip.mpc.mppi_chains import make_chains
-from stickslip.mpc.plant import Plant
+from stickslip.mpc.planners.mppi import kernels
+from stickslip.mpc.planners.mppi.chains import make_chains
+from stickslip.mpc.planners.mppi.planner import Mppi, Settings, time_plans
 from stickslip.mpc.task import Cost, Goal, Observation, Problem, QuasiDynamic, Success, Task, compile_problem, quat_of
 from stickslip.mpc.tasks import TASKS
+from stickslip.mpc.trial.plant import Plant
 
 SMALL = Settings(samples=16, horizon=6, dt=0.004, knot_steps=2, temperature=1e-3)
 COST = Cost(
@@ -71,7 +71,7 @@ def finger(cost: Cost = COST, **changes) -> Problem:
         name="finger",
         summary="",
         objects=("ball",),
-        build=lambda name: FINGER,
+        build=lambda name: mujoco.MjSpec.from_string(FINGER),
         sample=lambda rng, mjm, name: (mjm.qpos0.copy(), GOAL),
         tips=("tip",),
         cost=cost,
@@ -360,8 +360,11 @@ def test_a_buffer_that_is_too_small_is_said_with_the_number():
 
 
 def test_a_physics_that_loops_on_the_host_is_refused():
-    with pytest.raises(ss.Unsupported, match="cenic loops on the host"):
+    with pytest.raises(ss.Unsupported, match="cenic cannot be captured; use one of: (.*)") as caught:
         Mppi(finger(), ss.Cenic(), SMALL, device="cpu")
+    offered = str(caught.value).rpartition(": ")[2].split(", ")
+    assert {"mujoco", "comfree", "cone-sweep", "icf", "pbd-r"} <= {*offered} and "cenic" not in offered
+    Mppi(finger(), ss.PHYSICS["cone-sweep"](), SMALL, device="cpu")  # what is offered is taken
 
 
 def test_a_cost_with_a_grasp_is_refused():

@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 
 from stickslip.errors import InputError
-from stickslip.mpc import cost, kinematics, newton, newton_reference, trial
-from stickslip.mpc.contact_rows import ContactRows
-from stickslip.mpc.planners import PLANNERS, make_planner
+from stickslip.mpc.model import cost, kinematics
+from stickslip.mpc.model.contact_rows import ContactRows
+from stickslip.mpc.planners.catalogue import PLANNERS, make_planner, settings_of
+from stickslip.mpc.planners.newton import planner as newton
+from stickslip.mpc.planners.shooting import implicit
 from stickslip.mpc.task import Array, Goal, Observation, Problem, compile_problem
 from stickslip.mpc.tasks import TASKS
+from stickslip.mpc.trial import trial
+from tests.reference import newton_planner as newton_reference
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +146,7 @@ def test_targets_respect_joint_limits(problem: Problem, recorded: trial.Trial) -
     ahead = free.plan(observed(qpos)).target - qpos[:9]
     assert np.abs(ahead).max() <= problem.task.bound + 1e-12
     eager = int(np.abs(ahead).argmax())
-    mjm = type(problem.mjm).from_xml_string(problem.task.build("cube"))
+    mjm = problem.task.build("cube").compile()
     mjm.jnt_limited[eager] = 1
     mjm.jnt_range[eager] = qpos[eager] + np.array([-1e-4, 1e-4])
     stopped = newton.Newton(dataclasses.replace(problem, mjm=mjm))
@@ -170,8 +174,15 @@ def test_the_object_is_brought_to_its_goal() -> None:
 
 def test_planners_are_made_by_name(problem: Problem) -> None:
     assert isinstance(make_planner("newton", problem, settings=newton.Settings(iterations=3)), newton.Newton)
+    made = make_planner("newton:iterations=3,tolerance=0", problem)
+    assert isinstance(made, newton.Newton) and made.settings == newton.Settings(iterations=3, tolerance=0.0)
+    assert settings_of("implicit:product=1e-3") == implicit.Settings(product=1e-3)
+    with pytest.raises(InputError, match="no parameter of mppi named 'sample'; did you mean 'samples'"):
+        make_planner("mppi:sample=3", problem)
+    with pytest.raises(InputError, match="give one of them"):
+        make_planner("newton:iterations=3", problem, settings=newton.Settings())
     assert {"newton", "ipopt", "implicit"} <= {*PLANNERS}
-    with pytest.raises(InputError, match="did you mean ipopt"):
+    with pytest.raises(InputError, match="did you mean 'ipopt'"):
         make_planner("ipot", problem)
     with pytest.raises(InputError, match="newton"):
         make_planner("", problem)

@@ -6,10 +6,24 @@ import mujoco
 import numpy as np
 import pytest
 
-from stickslip.mpc import trial
 from stickslip.mpc.task import compile_problem
 from stickslip.mpc.tasks import TASKS, objects
+from stickslip.mpc.trial import trial
 
+SCENE = """
+<mujoco>
+  <compiler angle="radian"/>
+  <default>
+    <default class="object"/>
+    <default class="goal"><geom contype="0" conaffinity="0" mass="0"/></default>
+  </default>
+  <worldbody>
+    <geom type="plane" size="1 1 1" margin="0.002"/>
+    <body name="object"><freejoint name="object"/><geom size="1"/></body>
+    <body name="goal" mocap="true"><geom size="1"/></body>
+  </worldbody>
+</mujoco>
+"""
 READS_BUNNY = importlib.util.find_spec("pxr") is not None
 
 
@@ -19,14 +33,11 @@ def test_depth_is_where_mujoco_touches(name: str) -> None:
     if name == objects.BUNNY and not READS_BUNNY:
         pytest.skip("usd-core is not installed: the bunny cannot be read")
     thing = objects.thing(name)
-    text = (
-        f"<mujoco><compiler angle='radian'/><asset>{thing.asset}"
-        + "".join(f"<material name='{part.material}'/>" for part in {p.material: p for p in thing.parts}.values())
-        + f"</asset><default>{objects.DEFAULTS}</default><worldbody><geom type='plane' size='1 1 1' margin='0.002'/>"
-        + objects.bodies(thing, (0.0, 0.0, thing.height))
-        + "</worldbody></mujoco>"
-    )
-    mjm = mujoco.MjModel.from_xml_string(text)
+    spec = mujoco.MjSpec.from_string(SCENE)
+    for material in {part.material for part in thing.parts}:
+        spec.add_material(name=material)
+    objects.place(spec, thing, (0.0, 0.0, thing.height))
+    mjm = spec.compile()
     mjd = mujoco.MjData(mjm)
     assert mjm.body_mass[mjm.body("object").id] == pytest.approx(thing.mass, rel=1e-3)
     rng = np.random.default_rng(0)
@@ -40,7 +51,7 @@ def test_depth_is_where_mujoco_touches(name: str) -> None:
 
 @pytest.mark.skipif(not READS_BUNNY, reason="usd-core is not installed: the bunny cannot be read")
 def test_bunny_can_be_moved() -> None:
-    from stickslip.mpc.newton import Newton
+    from stickslip.mpc.planners.newton.planner import Newton
 
     problem = compile_problem(TASKS["fingertips-rotate"], objects.BUNNY)
     assert trial.run(problem, Newton(problem), 0).success

@@ -11,10 +11,11 @@ import pytest
 
 from stickslip import mjcf
 from stickslip.errors import InputError, Unsupported
-from stickslip.mpc import cost, kinematics, qp_model, quasidynamic
-from stickslip.mpc.contact_rows import EDGES, ContactRows, Rows
+from stickslip.mpc.model import cost, kinematics, quasidynamic
+from stickslip.mpc.model.contact_rows import EDGES, ContactRows, Rows
 from stickslip.mpc.task import Problem, QuasiDynamic, compile_problem
 from stickslip.mpc.tasks import TASKS
+from tests.reference import quasidynamic_qp as qp_model
 
 MODEL = TASKS["fingertips-rotate"].model
 GOAL = (np.array([0.02, -0.01, 0.03]), np.array([math.cos(0.4), 0.0, 0.0, math.sin(0.4)]))
@@ -230,7 +231,7 @@ def of_plan(problem: Problem, xp: Any, contacts: Rows, u: Any) -> Any:
 
 def test_casadi_is_numpy(problem: Problem, contacts: Rows) -> None:
     ca = pytest.importorskip("casadi", reason="needs the extra `mpc`")
-    from stickslip.mpc.casadi_form import Arrays
+    from stickslip.mpc.planners.shooting.casadi_form import Arrays
 
     for kind in (ca.SX, ca.MX):
         u = kind.sym("u", 9)
@@ -257,7 +258,7 @@ def test_casadi_is_numpy(problem: Problem, contacts: Rows) -> None:
 def test_logaddexp_of_casadi_has_all_its_derivatives() -> None:
     """At 0, where its halves meet, and far away."""
     ca = pytest.importorskip("casadi", reason="needs the extra `mpc`")
-    from stickslip.mpc.casadi_form import Arrays
+    from stickslip.mpc.planners.shooting.casadi_form import Arrays
 
     x = ca.SX.sym("x")
     y = Arrays().logaddexp(x, 0.0 * x)
@@ -271,7 +272,7 @@ def test_logaddexp_of_casadi_has_all_its_derivatives() -> None:
 
 def test_jax_is_numpy(problem: Problem, contacts: Rows) -> None:
     jax = pytest.importorskip("jax", reason="needs the extra `jax`")
-    from stickslip.mpc import quasidynamic_jax
+    from tests.reference import quasidynamic_jax
 
     with jax.enable_x64(True):
         for x in controls(5):

@@ -9,22 +9,23 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from stickslip.errors import DeviceError, InputError, MissingExtra
-from stickslip.mpc.newton import Newton
-from stickslip.mpc.realtime import child
-from stickslip.mpc.realtime.bus import Bus
-from stickslip.mpc.realtime.child import PlantProcess
-from stickslip.mpc.realtime.loop import Realtime, run_realtime
-from stickslip.mpc.realtime.messages import JointState, Kind, Message, ObjectPose, Start, Status, decode, encode
-from stickslip.mpc.realtime.planner_side import Limits, PlannerSide
-from stickslip.mpc.realtime.result import Result, no_frames
+import stickslip
+from stickslip.errors import InputError
+from stickslip.mpc.planners.newton.planner import Newton
+from stickslip.mpc.realtime import process
+from stickslip.mpc.realtime.channel import Envelope
+from stickslip.mpc.realtime.loop import Limits, PlannerLoop, Realtime, run_realtime
+from stickslip.mpc.realtime.messages import JointState, Message, ObjectPose, Result, Signal
+from stickslip.mpc.realtime.process import PlantProcess
+from stickslip.mpc.realtime.sensors import Sensors
 from stickslip.mpc.task import Goal, Observation, Plan, Planner, Problem, compile_problem
 from stickslip.mpc.tasks import TASKS
-from stickslip.mpc.trial import SUCCESS, TOO_LONG, draw
+from stickslip.mpc.trial.trial import SUCCESS, TOO_LONG, draw
 
 PATIENT = Limits(silence=20.0)
 """For machines that are busy with other tests."""
@@ -56,43 +57,29 @@ class Holding(Planner):
         return Plan(observation.ctrl if answer is None else np.asarray(answer), 0.0)
 
 
-class Script(Bus):
-    """A bus on which a plant says that it is ready, and then one joint state at a time, with a pose."""
+class Puppet:
+    """Stands in for a plant's process: it is ready, and then sends one joint state at a time, with a pose."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.published: list[Message] = []
         self.sent_at: list[float] = []
-        self.said = 0
+        self.result: Result | None = None
+        self._batches = 0
 
-    def _send(self, data: bytes, kind: str) -> bool:
-        self.published.append(decode(data).message)
-        return True
+    def publish(self, message: Message) -> None:
+        self.published.append(message)
 
-    def _receive(self, timeout: float) -> list[bytes]:
-        k, self.said = self.said, self.said + 1
+    def receive(self, timeout: float) -> list[Envelope]:
+        k, self._batches = self._batches, self._batches + 1
         if k == 0:
-            return [encode(Status(Kind.READY), 0, 0.0)]
+            return [Envelope(0.0, Signal.READY)]
         sent = self.sent_at[min(k, len(self.sent_at)) - 1] if self.sent_at else time.monotonic()
         time_of = 0.01 * (k - 1)
         state = JointState(time_of, np.zeros(9), np.zeros(9), np.zeros(9))
-        return [encode(m, k, sent) for m in (state, ObjectPose(time_of, np.zeros(3), np.eye(4)[0]))]
-
-    def close(self) -> None:
-        pass
-
-
-class Puppet:
-    """Stands in for a plant's process."""
-
-    def __init__(self) -> None:
-        self.bus = Script()
-
-    def poll(self) -> None:
-        return None
+        return [Envelope(sent, state), Envelope(sent, ObjectPose(time_of, np.zeros(3), np.eye(4)[0]))]
 
     def stop(self) -> Result:
-        return Result("stopped", no_frames(16))
+        return Result("stopped")
 
 
 @pytest.fixture
@@ -106,10 +93,10 @@ def plants(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[PlantProcess]]:
         started.append(self)
 
     monkeypatch.setattr(PlantProcess, "__init__", noted)
-    monkeypatch.setattr(child, "STOP_LIMIT", 0.5)
+    monkeypatch.setattr(process, "STOP_LIMIT", 0.5)
     yield started
     for plant in started:
-        assert plant.process.returncode is not None
+        assert plant.process.exitcode is not None
 
 
 def signalled(plants: list[PlantProcess], number: signal.Signals, limits: Limits) -> Realtime:
@@ -147,23 +134,23 @@ def test_planner_that_raises_ends_with_the_frames_so_far(plants: list[PlantProce
 @pytest.mark.parametrize(("answer", "word"), [([math.nan] * 9, "not finite"), ([0.0] * 3, "shape (3,)")])
 def test_planner_that_answers_nonsense_ends(answer: list[float], word: str, problem: Problem) -> None:
     plant = Puppet()
-    side = PlannerSide(problem, Holding(lambda plans: answer), Limits(), lambda steps: None)
-    reason = side.serve(plant, 0).reason  # pyright: ignore[reportArgumentType]
+    loop = PlannerLoop(problem, Holding(lambda plans: answer), Limits(), lambda steps: None)
+    reason = loop.serve(plant).reason  # pyright: ignore[reportArgumentType]
     assert reason.startswith("planner: ") and word in reason
-    assert plant.bus.published == [Start(0)]  # and nothing for the servos
+    assert plant.published == [Signal.START]  # and nothing for the servos
 
 
 def test_planner_passes_over_what_is_stale(problem: Problem) -> None:
-    """What lay in a full bus is not planned from, if newer comes."""
+    """What waited in a full channel is not planned from, if newer messages arrive."""
     plant, observed = Puppet(), []
-    plant.bus.sent_at = [time.monotonic() - 60.0, time.monotonic() + 60.0]
+    plant.sent_at = [time.monotonic() - 60.0, time.monotonic() + 60.0]
 
     def fail(plans: int) -> None:
         raise InputError("enough")
 
     planner = Holding(fail)
     planner.seen = observed.append
-    PlannerSide(problem, planner, Limits(), lambda steps: None).serve(plant, 0)  # pyright: ignore[reportArgumentType]
+    PlannerLoop(problem, planner, Limits(), lambda steps: None).serve(plant)  # pyright: ignore[reportArgumentType]
     assert [observation.time for observation in observed] == [0.01]
 
 
@@ -190,7 +177,7 @@ def test_interrupt_ends_the_plant(plants: list[PlantProcess], problem: Problem) 
 
     with pytest.raises(KeyboardInterrupt):
         run_realtime(problem, Holding(), 0, limits=PATIENT, progress=interrupt)
-    assert plants[0].process.returncode is not None
+    assert plants[0].process.exitcode is not None
 
 
 def test_plant_that_is_not_ready_in_time(plants: list[PlantProcess], problem: Problem) -> None:
@@ -198,39 +185,95 @@ def test_plant_that_is_not_ready_in_time(plants: list[PlantProcess], problem: Pr
     assert outcome.trial.reason.startswith("plant: not ready within 0.01 s")
 
 
-def test_process_that_does_not_start(
-    plants: list[PlantProcess], problem: Problem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(child, "MODULE", "stickslip.mpc.realtime.no_such_module")
-    reason = run_realtime(problem, Holding(), 0, limits=PATIENT).trial.reason
-    assert "exit code 1" in reason and "no_such_module" in reason
+def test_script_without_a_guard_is_explained(tmp_path: Path) -> None:
+    """The plant's process imports the script, which then starts a trial itself: it dies, and the reason says why."""
+    script = tmp_path / "unguarded.py"
+    script.write_text(
+        "from stickslip.mpc.realtime.loop import run_realtime\nfrom stickslip.mpc.task import compile_problem\n"
+        "from stickslip.mpc.tasks import TASKS\nproblem = compile_problem(TASKS['fingertips-rotate'])\n"
+        "class Holding:\n    def reset(self, goal, seed): pass\n    def plan(self, observation): pass\n"
+        "print(run_realtime(problem, Holding(), 0).trial.reason)\n"
+    )
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment(), timeout=120)
+    assert "ended without a result, exit code 1" in ran.stdout and "__main__" in ran.stdout
 
 
-def test_garbage_on_the_bus_is_counted(plants: list[PlantProcess], problem: Problem) -> None:
-    rng = np.random.default_rng(0)
+def environment() -> dict[str, str]:
+    """Ours, with this very stickslip."""
+    return {**os.environ, "PYTHONPATH": str(Path(stickslip.__file__).parent.parent)}
 
-    def litter(plans: int) -> None:
-        if plans > 0:
-            plants[0].bus._send(rng.bytes(int(rng.integers(1, 5000))), "Command")
 
-    outcome = run_realtime(problem, Holding(litter), 0, limits=PATIENT)
-    assert outcome.trial.reason == TOO_LONG
-    assert outcome.plant_counts.malformed > 0 and outcome.dropped >= outcome.plant_counts.malformed
+INTERRUPTED = """
+import signal
+from stickslip.mpc.realtime import loop
+from stickslip.mpc.task import Plan, compile_problem
+from stickslip.mpc.tasks import TASKS
+
+class Holding:
+    def reset(self, goal, seed): pass
+    def plan(self, observation): return Plan(observation.ctrl, 0.0)
+
+class Told(loop.PlantProcess):
+    def __init__(self, *args):
+        WHEN == "starting" and print("now", flush=True)
+        super().__init__(*args)
+        print("plant", self.process.pid, flush=True)
+
+loop.PlantProcess = Told
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    problem = compile_problem(TASKS["fingertips-rotate"])
+    try:
+        loop.run_realtime(problem, Holding(), 0, progress=lambda steps: WHEN == "running" and print("now", flush=True))
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("when", ["starting", "running"])
+def test_ctrl_c_ends_both_and_is_reported_once(when: str, tmp_path: Path) -> None:
+    """A terminal sends SIGINT to both processes: the planner's reports it, the plant's ends without a word."""
+    script = tmp_path / "interrupted.py"
+    script.write_text(f"WHEN = {when!r}\n{INTERRUPTED}")
+    planner = subprocess.Popen(
+        [sys.executable, script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        start_new_session=True,
+    )
+    assert planner.stdout
+    told = []
+    while not told or told[-1] != "now\n":
+        told.append(planner.stdout.readline())
+        assert told[-1], "it ended too early"
+    time.sleep(0.3 if when == "starting" else 0.0)  # its process starts meanwhile
+    os.killpg(planner.pid, signal.SIGINT)
+    try:
+        out, err = planner.communicate(timeout=30.0)
+    finally:
+        planner.kill()
+    assert "interrupted" in out and planner.returncode == 0
+    assert err == ""
+    for line in told:
+        assert not line.startswith("plant") or not alive(int(line.split()[1]))
 
 
 def test_plant_dies_with_its_planner() -> None:
-    """Kill the planner's process: the plant's sees its line closed."""
+    """Kill the planner's process: the plant's finds its channel closed."""
     script = (
-        "import time\nfrom stickslip.mpc.realtime.child import PlantProcess\n"
+        "import time\nfrom stickslip.mpc.realtime.process import PlantProcess\n"
         "from stickslip.mpc.realtime.sensors import Sensors\nfrom stickslip.mpc.task import compile_problem\n"
         "from stickslip.mpc.tasks import TASKS\n"
-        "plant = PlantProcess(compile_problem(TASKS['fingertips-rotate']), 0, Sensors(), 'loopback')\n"
-        "from stickslip.mpc.realtime.messages import JointState, Start\n"
-        "while not any(isinstance(got.message, JointState) for got in plant.bus.receive(0.1)):\n"
-        "    plant.bus.publish(Start(0))\n"
+        "from stickslip.mpc.realtime.messages import JointState, Signal\n"
+        "plant = PlantProcess(compile_problem(TASKS['fingertips-rotate']), 0, Sensors())\n"
+        "plant.publish(Signal.START)\n"
+        "while not any(isinstance(got.message, JointState) for got in plant.receive(0.1)):\n"
+        "    pass\n"
         "print(plant.process.pid, flush=True)\ntime.sleep(60)\n"
     )
-    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment())
     assert parent.stdout
     pid = int(parent.stdout.readline())
     parent.kill()
@@ -280,60 +323,25 @@ def test_runs_from_a_thread_that_is_not_the_main(plants: list[PlantProcess]) -> 
     assert got[0].trial.reason == TOO_LONG
 
 
-def test_over_lcm(plants: list[PlantProcess], monkeypatch: pytest.MonkeyPatch) -> None:
-    from stickslip.mpc.realtime.lcm_bus import LcmBus, new_prefix
-
-    try:
-        LcmBus("planner", new_prefix()).close()
-    except (MissingExtra, DeviceError) as error:
-        pytest.skip(str(error))
-    outcome = run_realtime(problem_of(longest=15), Holding(), 0, bus="lcm", limits=PATIENT)
-    assert outcome.trial.reason == TOO_LONG and outcome.trial.steps == 15
-    assert outcome.plant_counts.received > 0
-    assert outcome.planner_counts.malformed == outcome.plant_counts.malformed == 0
+def test_seed_that_cannot_be(problem: Problem) -> None:
+    with pytest.raises(InputError, match="seed -1"):
+        run_realtime(problem, Holding(), -1)
 
 
-def test_lcm_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, problem: Problem) -> None:
-    monkeypatch.setitem(sys.modules, "lcm", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'stickslip\[lcm\]'"):
-        run_realtime(problem, Holding(), 0, bus="lcm", limits=PATIENT)
+def test_task_of_the_users_own(plants: list[PlantProcess], problem: Problem) -> None:
+    own = dataclasses.replace(problem, task=dataclasses.replace(problem.task, name="juggling", substeps=3, longest=4))
+    outcome = run_realtime(own, Holding(), 0, limits=PATIENT)
+    assert outcome.trial.reason == TOO_LONG and outcome.trial.steps == 4
+    local = dataclasses.replace(problem, task=dataclasses.replace(problem.task, build=lambda name: ""))
+    with pytest.raises(InputError, match="cannot be sent.*top level of a module"):
+        run_realtime(local, Holding(), 0, limits=PATIENT)
 
 
-def test_lcm_without_multicast(monkeypatch: pytest.MonkeyPatch) -> None:
-    from stickslip.mpc.realtime import lcm_bus
-
-    class Deaf:
-        def __getattr__(self, name: str) -> Callable[..., int]:
-            return lambda *args: 0
-
-    monkeypatch.setattr(lcm_bus, "_connect", lambda url: Deaf())
-    monkeypatch.setattr(lcm_bus, "SELF_TEST", 0.01)
-    with pytest.raises(DeviceError, match="multicast.*loopback"):
-        lcm_bus.LcmBus("planner", "a")
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "word"),
-    [
-        ({"bus": "carrier-pigeon"}, "loopback, lcm"),
-        ({"bus": "memq://"}, "udpm://"),
-        ({"seed": -1}, "seed -1"),
-    ],
-)
-def test_arguments_that_cannot_be(kwargs: dict, word: str, problem: Problem) -> None:
-    with pytest.raises(InputError, match=word):
-        run_realtime(problem, Holding(), **{"seed": 0, **kwargs})
-
-
-def test_task_that_the_plant_cannot_make_by_name(problem: Problem) -> None:
-    other = dataclasses.replace(problem, task=dataclasses.replace(problem.task, substeps=3))
-    with pytest.raises(InputError, match="another substeps"):
-        run_realtime(other, Holding(), 0, limits=PATIENT)
-    nameless = dataclasses.replace(problem, task=dataclasses.replace(problem.task, name="juggling"))
-    with pytest.raises(InputError, match="no task 'juggling'"):
-        run_realtime(nameless, Holding(), 0, limits=PATIENT)
+def test_error_in_the_plants_process_is_the_reason(plants: list[PlantProcess], problem: Problem) -> None:
+    outcome = run_realtime(problem, Holding(), 0, sensors=Sensors(joint_rate=1000.0), limits=PATIENT)
+    assert outcome.trial.reason.startswith("plant: InputError: joint_rate 1000")
 
 
 def test_limits_out_of_range() -> None:
-    with pytest.raises(InputError, match="silence 0"):
+    with pytest.raises(InputError, match="silence is 0"):
         Limits(silence=0.0)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from stickslip.errors import InputError
-from stickslip.mpc import trial
-from stickslip.mpc.newton import Newton
-from stickslip.mpc.planners import make_planner
-from stickslip.mpc.regrasp import NOTE, Regrasping
+from stickslip.mpc.planners.catalogue import make_planner
+from stickslip.mpc.planners.newton.planner import Newton
 from stickslip.mpc.task import Array, Goal, Observation, Plan, Planner, Problem, Regrasp, compile_problem, quat_of
 from stickslip.mpc.tasks import TASKS, allegro
+from stickslip.mpc.trial import trial
+from stickslip.mpc.trial.regrasp import NOTE, Regrasping
 
 RULE = Regrasp(patience=4, steps=3, progress=0.1)
 
@@ -53,7 +53,7 @@ def let_go(problem: Problem, yaws: list[float], every: float = 1.0) -> tuple[lis
 
 
 def test_a_hand_lets_go_when_nothing_changes_and_waits_longer_each_time(problem: Problem) -> None:
-    """Four steps of patience and three to let go, then eight, then twelve; the planner begins anew each time."""
+    """Four steps of patience and three to let go, then eight, then twelve; the planner starts again each time."""
     seen, inner = let_go(problem, [1.0] * 32)
     want = [False] * 4 + [True] * 3 + [False] * 8 + [True] * 3 + [False] * 12 + [True] * 2
     assert seen == want

@@ -158,7 +158,7 @@ def test_integrator_of_mujoco_warp_gives_the_sweeps_velocity(device: str) -> Non
     for _ in range(60):
         cs.step(m, d)
     assert cs_memory(d).min() > 0
-    d.sweep.forget()
+    d.memory.clear()
     m2, d2 = started(cs, mjm)
     for name in ("time", "qpos", "qvel", "qacc_warmstart"):
         wp.copy(getattr(d2, name), getattr(d, name))
@@ -175,7 +175,7 @@ def test_integrator_of_mujoco_warp_gives_the_sweeps_velocity(device: str) -> Non
 
 def cs_memory(d: cs.Data) -> np.ndarray:
     """How many contacts each world carries on to the next step."""
-    return d.sweep.memory.num.numpy()
+    return d.workspace.previous.num.numpy()
 
 
 @pytest.mark.parametrize("how", ["all", "bool", "int32", "keyframe", "keyframes"])
@@ -250,7 +250,7 @@ def test_model_and_data_of_another_module_are_refused(device: str) -> None:
 
 
 def test_put_model_takes_gains(device: str) -> None:
-    """One number or one a world; a stiffer contact sinks in less."""
+    """One number, or one per world; a stiffer contact sinks in less."""
     mjm = mjcf.load("scaling")
     m = cf.put_model(mjm, stiffness=[0.05, 0.5], damping=0.003)
     d = cf.make_data(mjm, nworld=2, **SIZES)

@@ -8,8 +8,8 @@ import warp as wp
 
 import stickslip as ss
 from stickslip.errors import Diverged
-from stickslip.physics.cenic import integrator
-from stickslip.physics.cenic.data import room_of
+from stickslip.physics.convex.cenic import integrator
+from stickslip.physics.convex.cenic.data import workspace_of
 from tests import support
 
 FREE = """<mujoco>
@@ -253,7 +253,7 @@ def test_worlds_run_ahead_of_one_that_takes_long(device: str, monkeypatch: pytes
         start[1] *= 0.2
         sim.qpos = start
         sim.compile()
-        judge = room_of(sim.d).graphs["judge"]
+        judge = workspace_of(sim.d).graphs["judge"]
         count = []
         monkeypatch.setattr(wp, "capture_launch", lambda g, n=count, j=judge: (n.append(g is j), launch(g)))
         for n in (6,) if sim is sims[0] else (1,) * 6:

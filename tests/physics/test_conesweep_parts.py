@@ -7,10 +7,10 @@ import warp as wp
 
 import stickslip
 from stickslip.physics.conesweep.layout import ANY, MOST_OF_PAIR, SMOOTH, SPIN, SPINNING
-from stickslip.physics.conesweep.model import scratch_of
+from stickslip.physics.conesweep.model import own_data
 from stickslip.physics.conesweep.pack import FORCE, PULL, TOUCH, TURN
-from stickslip.physics.conesweep.settle import settle_smooth, settle_spin, vec12
-from stickslip.physics.conesweep.settle_any import settle_any
+from stickslip.physics.conesweep.sweep.settle import settle_smooth, settle_spin, vec12
+from stickslip.physics.conesweep.sweep.settle_any import settle_any
 
 DT, SUBSTEP, SHARE, SLOP, RESTITUTION = 0.002, 0.0005, 0.05, 5e-5, 0.5
 
@@ -105,7 +105,7 @@ def test_large_trees_are_inverted(device, links):
     angles = np.random.default_rng(0).uniform(-1, 1, (2, links))
     sim.qpos = angles
     sim.step()
-    found = scratch_of(sim.d).work.inverse.numpy().reshape(2, links, -1)[:, :, :links]
+    found = own_data(sim.d).workspace.work.inverse.numpy().reshape(2, links, -1)[:, :, :links]
     for world in range(2):
         data = mujoco.MjData(sim.mjm)
         data.qpos[:] = angles[world]
@@ -121,9 +121,60 @@ def test_two_bodies_with_many_contacts_are_several_pairs(device):
       <body pos="0 0 0.0201"><freejoint/>{feet}</body></worldbody></mujoco>"""
     sim = stickslip.Simulation(xml, stickslip.ConeSweep(), device=device)
     sim.step(500)
-    work = scratch_of(sim.d).work
+    work = own_data(sim.d).workspace.work
     pairs = int(work.npair.numpy()[0])
     counts = work.ncon.numpy()[int(work.adr.numpy()[0]) :][:pairs]
     assert counts.sum() == 20 and counts.max() == int(MOST_OF_PAIR) and pairs == 3
     assert np.abs(sim.qvel.numpy()).max() < 1e-5
     np.testing.assert_allclose(sim.qpos.numpy()[0, 2], 0.02, atol=1e-4)
+
+
+@pytest.mark.parametrize("side", [3, 14])
+def test_contacts_of_a_large_world_are_sorted_and_paired(device, side):
+    """Every other body has twelve feet, that is two pairs: sorted keys, pairs, lists of bodies, order by colour."""
+    feet = "".join(
+        f'<geom type="sphere" size="0.01" pos="{0.03 * x} {0.03 * y} 0"/>' for x in range(4) for y in range(3)
+    )
+    single = '<geom type="sphere" size="0.01"/>'
+    grid = "".join(
+        f'<body pos="{0.15 * x} {0.15 * y} 0.0099"><freejoint/>{feet if (x + y) % 2 else single}</body>'
+        for x in range(side)
+        for y in range(side)
+    )
+    xml = f'<mujoco><worldbody><geom type="plane" size="0 0 1"/>{grid}</worldbody></mujoco>'
+    sim = stickslip.Simulation(
+        xml, stickslip.ConeSweep(), device=device, nconmax=16 * side * side, njmax=64 * side * side
+    )
+    sim.step(3)
+    work = own_data(sim.d).workspace.work
+    feet_of = [12 if (x + y) % 2 else 1 for x in range(side) for y in range(side)]
+    adr, num, npair = (int(array.numpy()[0]) for array in (work.adr, work.num, work.npair))
+    assert num == sum(feet_of) and npair == sum(-(-n // int(MOST_OF_PAIR)) for n in feet_of)
+
+    def of_contacts(array: wp.array) -> np.ndarray:
+        return array.numpy()[adr : adr + num]
+
+    def of_pairs(array: wp.array) -> np.ndarray:
+        return array.numpy()[adr : adr + npair]
+
+    key, con, code = (of_contacts(array) for array in (work.key, work.con, work.code))
+    assert (np.diff(key) >= 0).all() and len(set(con.tolist())) == num
+    pos = sim.d.contact.pos.numpy()[con].tolist()
+    assert sorted(zip(key.tolist(), pos, strict=True)) == list(zip(key.tolist(), pos, strict=True))
+    bodies = sim.mjm.geom_bodyid[sim.d.contact.geom.numpy()[con]]
+    assert (np.sort(bodies, axis=1) == np.stack([code // sim.mjm.nbody, code % sim.mjm.nbody], axis=1)).all()
+
+    first, count, pairs = of_pairs(work.first) - adr, of_pairs(work.ncon), of_pairs(work.bodies)
+    assert (first == np.cumsum([0, *count[:-1]])).all() and count.sum() == num
+    assert (of_contacts(work.of_pair) == np.repeat(np.arange(npair), count)).all()
+    assert (pairs == np.sort(bodies, axis=1)[first]).all()
+
+    head, next1, next2 = work.head.numpy()[0], of_pairs(work.next1), of_pairs(work.next2)
+    for body in range(1, sim.mjm.nbody):
+        found, p = [], int(head[body])
+        while p >= 0:
+            found.append(p)
+            p = int(next2[p] if pairs[p][1] == body else next1[p])
+        assert found == np.flatnonzero((pairs == body).any(axis=1)).tolist()
+    by_color = np.argsort(of_pairs(work.color), kind="stable")
+    assert (of_pairs(work.plan)[:, 0] - adr == by_color).all()

@@ -5,10 +5,10 @@ import pytest
 import warp as wp
 
 import stickslip as ss
-from stickslip.physics.convex.layout import Inertia, Islands, Tree
-from stickslip.physics.convex.order import order_trees
-from stickslip.physics.convex.potential import real
-from stickslip.physics.convex.skyline import factorize, substitute
+from stickslip.physics.convex.step.layout import Inertia, Islands, Tree
+from stickslip.physics.convex.step.order import order_trees
+from stickslip.physics.convex.step.potential import real
+from stickslip.physics.convex.step.skyline import factorize, substitute
 from tests import support
 
 wp.set_module_options({"enable_backward": False})
@@ -52,10 +52,10 @@ def last_rows(first: np.ndarray) -> np.ndarray:
     return np.array([[max(i for i in range(j, n) if f[i] <= j) for j in range(n)] for f in first], dtype=np.int32)
 
 
-def packed(first: np.ndarray, matrices: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
+def packed(first: np.ndarray, matrices: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray]:
     """The rows of the lower triangles, from the first column on, and where they start; what is left is not a number."""
     nworld, n = first.shape
-    factor, adr = np.full((nworld, room), np.nan), np.zeros((nworld, n), dtype=np.int32)
+    factor, adr = np.full((nworld, capacity), np.nan), np.zeros((nworld, n), dtype=np.int32)
     for w in range(nworld):
         size = 0
         for i in range(n):
@@ -66,12 +66,12 @@ def packed(first: np.ndarray, matrices: np.ndarray, room: int) -> tuple[np.ndarr
 
 
 def factor_and_solve(
-    device: str, first: np.ndarray, matrices: np.ndarray, b: np.ndarray, room: int, least: float, begin: int = 0
+    device: str, first: np.ndarray, matrices: np.ndarray, b: np.ndarray, capacity: int, least: float, begin: int = 0
 ):
     """Run it with every number of lanes that there is; yields the factor, where its rows are, and the solution."""
     nworld, n = first.shape
     for nlane in (32, 64, 128) if wp.get_device(device).is_cuda else (1,):
-        values, adr = packed(first, matrices, room)
+        values, adr = packed(first, matrices, capacity)
         factor, x = wp.array(values, dtype=real), wp.array(b, dtype=real)
         where = [wp.array(a, dtype=int) for a in (first, adr, last_rows(first))]
         inputs = [factor, *where, begin, n, least, nlane, x]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import warp as wp
 
-from stickslip.physics.convex.laws import tangential
-from stickslip.physics.convex.layout import vec6
-from stickslip.physics.convex.potential import (
+from stickslip.physics.convex.step.laws import tangential
+from stickslip.physics.convex.step.layout import vec6
+from stickslip.physics.convex.step.potential import (
     clamped_impulse,
     dry_impulse,
     friction_impulse,

@@ -10,11 +10,11 @@ import pytest
 import warp as wp
 
 import stickslip as ss
-from stickslip.physics.convex.layout import Law
-from stickslip.physics.convex.newton import Options
-from stickslip.physics.convex.plan import Source
-from stickslip.physics.convex.step import solve
-from stickslip.physics.icf.physics import Icf
+from stickslip.physics.convex.icf.physics import Icf
+from stickslip.physics.convex.step.layout import Law
+from stickslip.physics.convex.step.newton import Options
+from stickslip.physics.convex.step.pipeline import solve
+from stickslip.physics.convex.step.plan import Source
 from tests.reference import comfree, convex, models, worlds
 
 wp.set_module_options({"enable_backward": False})
@@ -105,7 +105,7 @@ class Solved:
 
     Attributes:
         sim: the simulation, before its state moves on
-        problems: of the reference, one a world
+        problems: of the reference, one per world
         v: found on the device, (nworld, nv)
         wanted: found by the reference, (nworld, nv)
     """
@@ -130,11 +130,11 @@ def run_to_solution(sim: ss.Simulation) -> None:
 
 def problems_of(sim: ss.Simulation) -> list[convex.Problem]:
     """The reference's view of what is prepared on the device."""
-    room = sim.d.convex
-    dt, start = room.dt.numpy(), room.qvel.numpy()
+    work = sim.d.convex
+    dt, start = work.dt.numpy(), work.qvel.numpy()
     stiction = sim.m.convex.material.joint_stiction
     return [
-        convex.of_world(sim.mjm, room.problem, start[w], float(dt[w]), w, stiction=stiction) for w in range(sim.nworld)
+        convex.of_world(sim.mjm, work.problem, start[w], float(dt[w]), w, stiction=stiction) for w in range(sim.nworld)
     ]
 
 
@@ -146,8 +146,8 @@ def simulation(case: str, device: str, steps: tuple[float, ...], physics: Icf, s
         scene = OWN[case] if case in OWN else models.load(case)
         values = key_states(case, states)
     count = len(values["qpos"])
-    room = {} if case in SCENES else {"nconmax": worlds.NCONMAX, "njmax": worlds.NJMAX}
-    sim = ss.Simulation(scene, physics, nworld=count * len(steps), device=device, **room)
+    buffers = {} if case in SCENES else {"nconmax": worlds.NCONMAX, "njmax": worlds.NJMAX}
+    sim = ss.Simulation(scene, physics, nworld=count * len(steps), device=device, **buffers)
     sim.set_model(timestep=np.repeat(steps, count))
     for name, value in values.items():
         if value.size:
@@ -302,24 +302,24 @@ def test_too_few_iterations_are_counted(device):
 
 def resolve(sim: ss.Simulation, **changed) -> np.ndarray:
     """Solve the prepared problem again, with other options."""
-    room = sim.d.convex
+    work = sim.d.convex
     options = Options()
     options.scale, options.weight, options.tolerance = 1.0, 1.0, TIGHT
     options.iterations, options.reuse, options.passes = 200, False, 1
     for name, value in changed.items():
         setattr(options, name, value)
-    solve(sim.m, room.problem, room.solver, room.nlane, options, room.dt, room.qvel, room.qvel, room.v)
-    return room.v.numpy().copy()
+    solve(sim.m, work.problem, work.solver, work.nlane, options, work.dt, work.qvel, work.qvel, work.v)
+    return work.v.numpy().copy()
 
 
 @pytest.mark.parametrize("case", ["hard-clutter", "humanoid", "hand", "loops", "tendons"])
 def test_hessian_and_gradient_are_the_references(device, case):
     """L L' of the first factor is the Hessian at the guess, positive definite; g the gradient after one iteration."""
     sim = at_steps(case, device).sim
-    room = sim.d.convex
+    work = sim.d.convex
     v = resolve(sim, iterations=1)
-    solver = {name: getattr(room.solver, name).numpy() for name in ("factor", "g")}
-    solver |= {name: getattr(room.problem.inertia, name).numpy() for name in ("at", "first", "adr")}
+    solver = {name: getattr(work.solver, name).numpy() for name in ("factor", "g")}
+    solver |= {name: getattr(work.problem.inertia, name).numpy() for name in ("at", "first", "adr")}
     for w, p in enumerate(problems_of(sim)):
         L = np.zeros((sim.mjm.nv, sim.mjm.nv))
         for i in range(sim.mjm.nv):
@@ -328,7 +328,7 @@ def test_hessian_and_gradient_are_the_references(device, case):
             L[i, i] = 1.0 / L[i, i]
         at = solver["at"][w]
         found = (L @ L.T)[np.ix_(at, at)]
-        wanted = convex.hessian(p, room.qvel.numpy()[w])
+        wanted = convex.hessian(p, work.qvel.numpy()[w])
         scale = np.sqrt(np.outer(np.diag(wanted), np.diag(wanted)))
         assert (np.abs(found - wanted) / scale).max() < 1e-6
         assert np.linalg.eigvalsh(wanted)[0] > 0.0
@@ -343,15 +343,15 @@ def test_hessian_and_gradient_are_the_references(device, case):
 def test_half_step_and_half_weight(device, case):
     """What error control asks for: half of dt, and contacts that count by half."""
     sim = at_steps(case, device).sim
-    room = sim.d.convex
-    dt = room.dt.numpy()
-    start = room.qvel.numpy()
+    work = sim.d.convex
+    dt = work.dt.numpy()
+    start = work.qvel.numpy()
     half = resolve(sim, scale=0.5)
     light = resolve(sim, weight=0.5)
     stiction = sim.m.convex.material.joint_stiction
     for w in range(sim.nworld):
         for found, size, weight in ((half[w], 0.5 * dt[w], 1.0), (light[w], dt[w], 0.5)):
-            p = convex.of_world(sim.mjm, room.problem, start[w], size, w, stiction=stiction, weight=weight)
+            p = convex.of_world(sim.mjm, work.problem, start[w], size, w, stiction=stiction, weight=weight)
             wanted = convex.solve(p, start[w])
             assert np.abs(found - wanted).max() < NEAR * max(1.0, np.abs(wanted).max())
 
@@ -375,12 +375,12 @@ def test_worlds_without_a_step_are_left_alone(device):
     """dt = 0 freezes a world; the others are solved."""
     found = at_steps("hand", device)
     sim = found.sim
-    room = sim.d.convex
-    dt = room.dt.numpy().copy()
-    room.dt.assign(np.where(np.arange(sim.nworld) % 2, dt, 0.0))
-    room.v.fill_(7.0)
+    work = sim.d.convex
+    dt = work.dt.numpy().copy()
+    work.dt.assign(np.where(np.arange(sim.nworld) % 2, dt, 0.0))
+    work.v.fill_(7.0)
     v = resolve(sim)
-    room.dt.assign(dt)
+    work.dt.assign(dt)
     assert (v[::2] == 7.0).all()
     assert np.abs(v[1::2] - found.wanted[1::2]).max() < NEAR * np.abs(found.wanted).max()
 
@@ -671,10 +671,10 @@ def test_single_precision_would_not_do(scene: str, dt: float, least: float) -> N
     sim.step(40)
     for _, stage in sim.physics.stages(sim.m, sim.d)[:-1]:
         stage()
-    room = sim.d.convex
+    work = sim.d.convex
     stiction = sim.m.convex.material.joint_stiction
-    problem = convex.of_world(sim.mjm, room.problem, room.qvel.numpy()[0], dt, 0, stiction=stiction)
-    v = room.v.numpy()[0]
+    problem = convex.of_world(sim.mjm, work.problem, work.qvel.numpy()[0], dt, 0, stiction=stiction)
+    v = work.v.numpy()[0]
     mass, speed = np.diag(problem.A), max(np.abs(v).max(), 0.01)
     double = np.abs(convex.gradient(problem, v) / mass).max()
     single = np.abs(convex.gradient(as_single(problem), v.astype(np.float32)) / mass).max()

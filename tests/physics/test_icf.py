@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import stickslip as ss
-from stickslip.physics.convex.model import RIGIDITY
+from stickslip.physics.convex.step.model import RIGIDITY
 from tests import support
 
 GRAVITY = 9.81
@@ -281,13 +281,15 @@ def test_an_actuator_pushes_no_harder_than_its_bound(physics: ss.Physics, bounds
 # Stability.
 
 
-@pytest.mark.parametrize("dt, ahead", [(0.02, 0.005), (0.1, 0.005), (0.1, 0.1)])
-def test_large_steps_keep_a_clutter_in_its_bin(device: str, dt: float, ahead: float) -> None:
+@pytest.mark.parametrize("dt, margin", [(0.02, 0.005), (0.1, 0.005), (0.1, 0.1)])
+def test_large_steps_keep_a_clutter_in_its_bin(device: str, dt: float, margin: float) -> None:
     """Hard bodies at steps of 0.1 s: finite, in the bin, slowing down, and no energy from nowhere.
 
     In such a step they fall deep into each other unless they look ahead, and touch in many points either way.
     """
-    sim = ss.Simulation("hard-clutter", ss.Icf(ahead=ahead), device=device, timestep=dt, nconmax=5000, njmax=15000)
+    sim = ss.Simulation(
+        "hard-clutter", ss.Icf(speculative_margin=margin), device=device, timestep=dt, nconmax=5000, njmax=15000
+    )
     mjd = mujoco.MjData(sim.mjm)
     sim.mjm.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
 

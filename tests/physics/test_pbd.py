@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import stickslip as ss
-from stickslip.bench import ablation
+from stickslip.bench.baselines.pbd_paper.physics import Pbd, PbdRAblated, PbdRPaper
+from stickslip.bench.experiments.free_bodies import ablation
 from stickslip.errors import BufferOverflow, InputError, Unsupported
 from stickslip.physics.pbd import lanes
 from tests import support
@@ -50,9 +51,9 @@ def test_the_published_method_starts_too_fast(device: str) -> None:
     acceleration = 17.0 / 4.0 - 0.4 * G
     off = {}
     for name, physics in {
-        "paper": ss.PbdR.paper(),
-        "body": ss.PbdR.paper(coordinates="body"),
-        "clamp": ss.PbdR.paper(coordinates="body", clamp="substep"),
+        "paper": PbdRPaper(),
+        "body": PbdRPaper(coordinates="body"),
+        "clamp": PbdRPaper(coordinates="body", clamp="substep"),
         "all": ss.PbdR(),
     }.items():
         sim = pushed(physics, device, 0.2, [17.0, 0, 0, 0, 0, 0], "pushed-box")
@@ -66,7 +67,7 @@ def test_the_published_method_starts_too_fast(device: str) -> None:
 @pytest.mark.parametrize("inertia", ["true", "packed"])
 def test_box_with_torque(inertia: str, device: str) -> None:
     """A grid of n^3 points has 1 - 1/n^2 of the inertia of the box."""
-    sim = pushed(ss.PbdR(inertia=inertia), device, 2.0, [0, 0, 0, 0, 0, 0.01], "pushed-box:mu=0")
+    sim = pushed(PbdRAblated(inertia=inertia), device, 2.0, [0, 0, 0, 0, 0, 0.01], "pushed-box:mu=0")
     wanted = 0.01 / (4.0 * 0.1**2 * 2.0 / 3.0) * 2.0
     wanted /= 1.0 if inertia == "true" else 1.0 - 1.0 / 16.0
     np.testing.assert_allclose(sim.qvel.numpy()[0, 5], wanted, rtol=1e-5)
@@ -164,11 +165,11 @@ def test_colliding_bodies_keep_their_momentum(device: str) -> None:
 
 def test_what_loses_momentum(device: str) -> None:
     """Friction by each particle's own velocity loses P, in either form; forces in the centres of particles lose L."""
-    fitted = ss.PbdR(contact="centre", slip="absolute", clamp="iteration", relaxation=0.9)
-    for physics in (ss.PbdR(slip="absolute"), fitted):
+    fitted = PbdRAblated(contact="centre", slip="absolute", clamp="iteration", relaxation=0.9)
+    for physics in (PbdRAblated(slip="absolute"), fitted):
         linear, _ = change_of_momentum(physics, device)
         assert linear > 0.1
-    linear, angular = change_of_momentum(ss.PbdR(contact="centre"), device)
+    linear, angular = change_of_momentum(PbdRAblated(contact="centre"), device)
     assert linear < 2e-6 and angular > 1e-2
 
 
@@ -179,7 +180,7 @@ def test_a_spinning_body_alone(seed: int, device: str) -> None:
       <geom type="box" size="0.1 0.08 0.06" mass="2"/></body></worldbody></mujoco>"""
     velocity = np.r_[np.random.default_rng(seed).normal(0.0, 0.5, 3), np.random.default_rng(seed).normal(0.0, 5.0, 3)]
     lost = {}
-    for physics in (ss.Pbd(), ss.PbdR.paper(), ss.PbdR()):
+    for physics in (Pbd(), PbdRPaper(), ss.PbdR()):
         sim = ss.Simulation(box, physics, device=device, timestep=STEP)
         sim.qvel = velocity
         spins = []
@@ -188,7 +189,7 @@ def test_a_spinning_body_alone(seed: int, device: str) -> None:
             mat = np.zeros(9)
             mujoco.mju_quat2Mat(mat, qpos[3:])
             inertia = sim.mjm.body_inertia[1]
-            if physics.name == "pbd" or physics.inertia == "packed":
+            if physics.name != "pbd-r":
                 place = sim.m.shape.place.numpy()
                 spread = np.diag((place**2).mean(axis=0)) * 2.0
                 inertia = np.diag(np.trace(spread) * np.eye(3) - spread)
@@ -205,7 +206,7 @@ def test_a_spinning_body_alone(seed: int, device: str) -> None:
 def test_each_of_the_changes_is_needed(switch: str, device: str) -> None:
     """The published ablation: 2 N and no friction; what is taken out shows in what it is there for."""
     whole, without = (
-        pushed(ss.PbdR.paper(**change), device, 5.0, [2.0, 0, 0, 0, 0, 0], "pushed-box:mu=0")
+        pushed(PbdRPaper(**change), device, 5.0, [2.0, 0, 0, 0, 0, 0], "pushed-box:mu=0")
         for change in ({}, {switch: False})
     )
     way = discrete(0.5, 5.0)
@@ -234,7 +235,7 @@ WELDED = """
 @pytest.mark.parametrize("scene", ["pushed-box", "stack"])
 def test_many_worlds_are_each_as_one_alone(scene: str, device: str) -> None:
     """However lanes are shared out among worlds; each is pushed and turned in its own way."""
-    count = lanes.CROWDED_WORLDS + 1 if device != "cpu" else 5
+    count = lanes.BATCH_WORLDS + 1 if device != "cpu" else 5
     many = ss.Simulation(scene, ss.PbdR(), nworld=count, device=device, timestep=0.002)
     push = np.zeros((count, many.mjm.nbody, 6))
     push[:, 1:] = np.random.default_rng(0).normal(size=(count, many.mjm.nbody - 1, 6)) * [40, 40, 5, 1, 1, 1]
@@ -256,7 +257,7 @@ def test_a_force_acts_in_the_centre_of_mass_that_a_body_has(device: str) -> None
         <geom type="box" size=".1 .1 .1" mass="1"/><geom type="box" pos=".2 0 0" size=".1 .1 .1" mass="9"/>
     </body></worldbody></mujoco>"""
     for inertia in ("true", "packed"):
-        sim = ss.Simulation(xml, ss.PbdR(inertia=inertia), device=device, timestep=STEP)  # type: ignore[arg-type]
+        sim = ss.Simulation(xml, PbdRAblated(inertia=inertia), device=device, timestep=STEP)  # type: ignore[arg-type]
         sim.xfrc_applied = np.array([[0.0] * 6, [0, 3.0, 0, 0, 0, 0]])
         sim.step(20)
         np.testing.assert_allclose(sim.qvel.numpy()[0, [1, 5]], [0.3 * 0.2, 0.0], atol=1e-6)
@@ -341,10 +342,7 @@ def test_what_it_cannot_do_is_named() -> None:
         ({"mesh_resolution": 1}, "mesh_resolution is 1.*from 2"),
         ({"tolerance": float("nan")}, "tolerance is nan"),
         ({"relaxation": 3.0}, "relaxation is 3.0.*up to 2"),
-        ({"inertia": "none"}, "inertia is 'none'.*'true' or 'packed'"),
-        ({"linear": False}, 'without linear.*coordinates="world"'),
-        ({"velocity": 1}, "velocity is 1.*True or False"),
-        ({"coordinates": "world"}, "inertia='true'.*PbdR.paper"),
+        ({"inertia": "packed"}, "inertia"),
     ],
 )
 def test_parameters(parameters: dict[str, object], words: str) -> None:
@@ -352,7 +350,33 @@ def test_parameters(parameters: dict[str, object], words: str) -> None:
         ss.PbdR(**parameters)
 
 
-@pytest.mark.parametrize("physics", [ss.Pbd(), ss.PbdR()], ids=["pbd", "pbd-r"])
+@pytest.mark.parametrize(
+    "parameters, words",
+    [
+        ({"inertia": "none"}, "inertia is 'none'.*'true', 'packed'"),
+        ({"linear": False}, "linear=false.*coordinates='world'"),
+        ({"velocity": 1}, "velocity is 1.*true or false"),
+        ({"coordinates": "world"}, "inertia='true'.*pbd-r-paper"),
+    ],
+)
+def test_parameters_of_the_published_forms(parameters: dict[str, object], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        PbdRAblated(**parameters)
+
+
+def test_nothing_ablated_is_pbd_r(device: str) -> None:
+    """With its defaults the ablated form is `PbdR` bit for bit."""
+    states = []
+    for physics in (ss.PbdR(), PbdRAblated()):
+        sim = ss.Simulation("stack", physics, device=device, timestep=STEP)
+        sim.qvel = np.random.default_rng(0).normal(0.0, 0.3, sim.mjm.nv)
+        sim.step(10)
+        states.append(sim.state)
+    for name in support.FIELDS:
+        assert support.same_bits(getattr(states[0], name), getattr(states[1], name)), name
+
+
+@pytest.mark.parametrize("physics", [Pbd(), ss.PbdR()], ids=["pbd", "pbd-r"])
 def test_overlapping_start(physics: ss.Physics, device: str) -> None:
     text = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 .1"/>
       <body pos="0 0 0.02"><freejoint/><geom name="block" type="box" size=".05 .05 .05"/></body></worldbody></mujoco>"""

@@ -11,7 +11,7 @@ import stickslip as ss
 from stickslip.physics.pbd.clusters import boxes_around, clustered
 from stickslip.physics.pbd.find import CLUSTER
 from stickslip.physics.pbd.lanes import WARP
-from stickslip.physics.pbd.model import MARGIN, room_of
+from stickslip.physics.pbd.model import MARGIN, workspace_of
 from stickslip.physics.pbd.step import look
 from tests.reference.free import frame, single
 from tests.reference.triangles import distance_to_triangles, mesh_asset, torus, winding_number
@@ -156,12 +156,12 @@ def test_no_contact_is_missed(device: str) -> None:
     place = rng.uniform(-0.35, 0.35, (NWORLD, 1, 3)) + rng.uniform(-0.15, 0.15, (NWORLD, 3, 3))
     poses = np.concatenate([place, rng.normal(size=(NWORLD, 3, 4))], axis=2)
     sim.qpos = poses.reshape(NWORLD, -1)
-    room = room_of(sim.d)
+    work = workspace_of(sim.d)
     inputs = [physics._step(sim.m, sim.d)]
-    wp.launch(look, dim=NWORLD * room.nlane, inputs=inputs, block_dim=max(room.nlane, WARP))
-    touching, geoms = room.touching, np.append(sim.m.shape.collider_geom.numpy(), -1)
+    wp.launch(look, dim=NWORLD * work.nlane, inputs=inputs, block_dim=max(work.nlane, WARP))
+    touching, geoms = work.touching, np.append(sim.m.shape.collider_geom.numpy(), -1)
     counts = touching.count.numpy()
-    assert counts.max() <= touching.room
+    assert counts.max() <= touching.capacity
     fields = [getattr(touching, name).numpy() for name in ("particle", "other", "collider", "gap")]
     seen: set[int] = set()
     for world, (qpos, count) in enumerate(zip(poses, counts, strict=True)):

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import stickslip as ss
+from stickslip.bench.baselines.pbd_paper.physics import Pbd, PbdRAblated, PbdRPaper
 from stickslip.errors import BufferOverflow, Diverged, InputError, Unsupported
 from stickslip.physics.pbd.colliders import make_colliders
-from stickslip.physics.pbd.model import MARGIN, room_of
+from stickslip.physics.pbd.model import MARGIN, workspace_of
 from tests import support
 
 G = 9.81
@@ -38,7 +39,7 @@ def carried(sim: ss.Simulation, geom: int) -> float:
 
 @pytest.mark.parametrize(
     "physics",
-    [ss.Pbd(), ss.PbdR.paper(), ss.PbdR.paper(coordinates="body"), ss.PbdR()],
+    [Pbd(), PbdRPaper(), PbdRPaper(coordinates="body"), ss.PbdR()],
     ids=["pbd", "paper", "fitted", "impulse"],
 )
 def test_forces_between_bodies_carry_the_weight(physics: ss.Physics, device: str) -> None:
@@ -162,7 +163,7 @@ def test_fields_that_a_step_reads_act(device: str) -> None:
     np.testing.assert_allclose(sim.qvel.numpy()[0], mjd.qvel, atol=2e-5)
 
 
-@pytest.mark.parametrize("physics", [ss.PbdR(), ss.PbdR.paper()], ids=["pbd-r", "paper"])
+@pytest.mark.parametrize("physics", [ss.PbdR(), PbdRPaper()], ids=["pbd-r", "paper"])
 def test_contacts_and_their_number_agree(physics: ss.Physics, device: str) -> None:
     """After steps, a reset of some worlds and a new state."""
     sim = ss.Simulation(box(), physics, nworld=3, device=device)
@@ -195,8 +196,8 @@ def test_advice_is_of_the_substep_with_most_contacts(device: str) -> None:
     text = f"""<mujoco><option gravity="0 0 0"/><worldbody>{others}
       <body pos="-1 0 .21"><freejoint/><geom type="sphere" size=".1"/></body></worldbody></mujoco>"""
 
-    def fly(**room: int) -> ss.Simulation:
-        sim = ss.Simulation(text, ss.PbdR(), device=device, timestep=0.4, **room)
+    def fly(**buffers: int) -> ss.Simulation:
+        sim = ss.Simulation(text, ss.PbdR(), device=device, timestep=0.4, **buffers)
         sim.qvel = [5.0, 0.0, 0.0, 0.0, 0.0, 0.0]
         sim.step(check=True)
         return sim
@@ -247,7 +248,7 @@ def turned(quat: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "physics", [ss.PbdR(contact="centre", substeps=1), ss.PbdR.paper(substeps=1)], ids=["fitted", "paper"]
+    "physics", [PbdRAblated(contact="centre", substeps=1), PbdRPaper(substeps=1)], ids=["fitted", "paper"]
 )
 def test_no_contact_is_missed_at_a_fast_spin(physics: ss.Physics, device: str) -> None:
     """A radian in a substep takes particles out of shape until they are fitted; each is found where it is then."""
@@ -263,7 +264,7 @@ def test_no_contact_is_missed_at_a_fast_spin(physics: ss.Physics, device: str) -
     sim.qpos, sim.qvel = qpos, qvel
     qpos, qvel = qpos.astype(float), qvel.astype(float)
     sim.step()
-    touching = room_of(sim.d).touching
+    touching = workspace_of(sim.d).touching
     counts, first, second = touching.count.numpy(), touching.particle.numpy(), touching.other.numpy()
     mine, theirs = (body.radius for body in sim.m.bodies)
     seen = 0
@@ -296,18 +297,18 @@ def test_the_rotation_of_a_fast_spin_is_found(speed: float, device: str) -> None
     sim.step()
     inertia = np.diag([0.013, 0.012, 0.009])
     spread = 0.5 * np.trace(inertia) * np.eye(3) - inertia
-    a = turned(room_of(sim.d).exact.qpos.numpy()[0, 3:7]) @ spread
+    a = turned(workspace_of(sim.d).exact.qpos.numpy()[0, 3:7]) @ spread
     moment = np.array([a[2, 1] - a[1, 2], a[0, 2] - a[2, 0], a[1, 0] - a[0, 1]])
     np.testing.assert_allclose(moment, 1e-3 * inertia @ omega, rtol=1e-6)
 
 
-@pytest.mark.parametrize("physics", [ss.Pbd(), ss.PbdR.paper()], ids=["pbd", "paper"])
+@pytest.mark.parametrize("physics", [Pbd(), PbdRPaper()], ids=["pbd", "paper"])
 def test_particles_alone_need_particles(physics: ss.Physics, device: str) -> None:
     """A body that touches nothing has none: one by one it would be nowhere; otherwise it falls as any."""
     text = box(z=1.0).replace('name="box"', 'name="box" contype="0" conaffinity="0"')
-    with pytest.raises(Unsupported, match="'body 1'.*coordinates='body'"):
+    with pytest.raises(Unsupported, match="'body 1'.*coordinates=body"):
         ss.Simulation(text, physics, device=device)
-    sim = ss.Simulation(text, ss.PbdR.paper(coordinates="body"), device=device)
+    sim = ss.Simulation(text, PbdRPaper(coordinates="body"), device=device)
     sim.step(10)
     np.testing.assert_allclose(sim.qvel.numpy()[0, 2], -G * 10 * STEP, rtol=1e-5)
 

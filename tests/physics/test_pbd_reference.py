@@ -1,4 +1,4 @@
-"""`PbdR` as the paper has it, contact by contact on bodies, against every particle by itself.
+"""PBD-R as published, contact by contact on bodies, against every particle by itself.
 
 The physics sums over contacts, the reference over particles; between substeps both keep rigid bodies. What they have in
 common is the paper, and exact arithmetic.
@@ -15,9 +15,9 @@ import warp as wp
 from numpy.typing import ArrayLike, NDArray
 
 import stickslip as ss
+from stickslip.bench.baselines.pbd_paper.physics import PbdRAblated
 from stickslip.physics.pbd import model
 from stickslip.physics.pbd.find import GENTLE, RECOVERY
-from stickslip.physics.pbd.physics import PbdR
 from stickslip.physics.pbd.rigid import rotation_of
 from stickslip.physics.pbd.step import EARTH, MOMENTUM
 from tests.reference import particles as ref
@@ -49,8 +49,8 @@ PLACE, VELOCITY = 1e-13, 1e-11
 """How far apart the two may be [m], [m/s]."""
 
 
-def as_published(slip: str = "relative", substeps: int | None = None) -> PbdR:
-    return PbdR(
+def as_published(slip: str = "relative", substeps: int | None = None) -> PbdRAblated:
+    return PbdRAblated(
         relaxation=0.9,
         inertia="packed",
         contact="centre",
@@ -66,7 +66,7 @@ def mass_of(sim: ss.Simulation, packed: model.Body) -> tuple[float]:
     return (sum(single(sim.mjm.body_mass[member[0]]) for member in packed.members),)
 
 
-def twin(xml: str, physics: PbdR, device: str, qpos: ArrayLike, qvel: ArrayLike, **options: Any) -> Twin:
+def twin(xml: str, physics: PbdRAblated, device: str, qpos: ArrayLike, qvel: ArrayLike, **options: Any) -> Twin:
     """A simulation and its reference, with the law that its physics has; options of `make_twin`."""
     law = ref.Law(
         physics.iterations, physics.relaxation, relative=physics.slip == "relative", rigid=True,
@@ -117,7 +117,7 @@ def test_two_boxes_collide(device: str, slip: str) -> None:
 )
 def test_two_boxes_collide_with_bounds_over_a_substep(device: str, changes: dict[str, Any]) -> None:
     """Fitted to their particles, by projected gradients."""
-    pair = twin(PAIR, PbdR(contact="centre", inertia="packed", **changes), device, *MEETING)
+    pair = twin(PAIR, PbdRAblated(contact="centre", inertia="packed", **changes), device, *MEETING)
     start = ref.momentum_of(pair.bodies[0].mass, pair.bodies[0].x, pair.bodies[0].v)[0]
     for _ in range(30):
         pair.step()
@@ -129,7 +129,7 @@ def test_two_boxes_collide_with_bounds_over_a_substep(device: str, changes: dict
 def test_a_fitted_box_comes_out_of_a_plane_gently(device: str) -> None:
     """One that slides on a face and turns, and begins deep inside."""
     deep = [0.3, -0.2, 0.098, 1.0, 0.0, 0.0, 0.2], [0.5, -0.3, 0.0, 0.0, 0.0, 2.0]
-    pair = twin(BOX, PbdR(contact="centre", inertia="packed"), device, *deep, planes=[floor(0.4)])
+    pair = twin(BOX, PbdRAblated(contact="centre", inertia="packed"), device, *deep, planes=[floor(0.4)])
     for _ in range(30):
         pair.step()
         pair.check()

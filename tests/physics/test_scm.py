@@ -202,7 +202,7 @@ def test_bodies_far_apart_stay_finite(parameters: dict[str, str]) -> None:
         ({"reach": 0.0}, "reach is 0.0: it must be a number above 0"),
         ({"blend": float("nan")}, "blend is nan"),
         ({"select": -1.0}, "select is -1.0"),
-        ({"points": 3}, "points is 3: it must be a whole number, from 6"),
+        ({"points": 3}, "points is 3: it must be a whole number from 6"),
         ({"average": "all"}, "average is 'all': it must be one of 'planes', 'forces'"),
         ({"integrator": "rk4", "contact": "comfree"}, "integrator is 'rk4'"),
         ({"stiffness": float("inf")}, "stiffness is inf"),
@@ -253,3 +253,12 @@ def test_without_jax_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(MissingExtra, match=r"scm needs jax.*pip install 'stickslip\[jax\]'"):
         ss.Simulation(XML, ss.Scm(points=151), device="cpu")
+
+
+def test_thin_walls_are_noted() -> None:
+    """In health, where a user looks; they do not make it bad."""
+    pytest.importorskip("jax", reason="needs the extra `jax`")
+    xml = """<mujoco><worldbody><geom type="plane" size="1 1 .1"/>
+      <body><freejoint/><geom name="plate" type="box" size=".1 .1 .0025"/></body></worldbody></mujoco>"""
+    health = ss.Simulation(xml, ss.Scm(), device="cpu").health()
+    assert health.ok and any("'plate'" in note and "thinner than the spacing" in note for note in health.notes)

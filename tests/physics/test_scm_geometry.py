@@ -76,7 +76,7 @@ def test_a_gathered_cloud_has_exactly_its_number_of_points() -> None:
         clouds.check(cloud, "'shoe'")
         if points > 200:
             assert examine(cloud).volume == pytest.approx(volume, rel=0.05)
-    with pytest.raises(InputError, match="points is 5: it must be a whole number, from 6"):
+    with pytest.raises(InputError, match="points is 5: it must be a whole number from 6"):
         clouds.gathered(vertices, triangles, 5)
     with pytest.raises(InputError, match="of vertices 0 to 51"):
         clouds.gathered(vertices, triangles + 1, 50)
@@ -284,7 +284,7 @@ def test_bad_clouds_are_told_and_change_nothing(lenses: ss.Simulation) -> None:
     for value, words in (
         ({"bell": lens(0.05)}, "no geom 'bell'; did you mean 'ball'"),
         ({0: lens(0.05)}, "geom number 0 is a plane"),
-        ({"ball": [lens(0.05)] * 3}, "'ball' is given 3 clouds: give 2, one a world, or one for all"),
+        ({"ball": [lens(0.05)] * 3}, "'ball' is given 3 clouds: give 2, one per world, or one for all"),
         ({"ball": [lens(0.05), lens(0.05, 100)]}, "'ball' in world 1 has 9. points .* that of world 0 24"),
         ({"ball": [lens(0.05), turned]}, "'ball' in world 1 cannot be used: all normals look inwards"),
         ({"ball": long}, "normals of the cloud of geom 'ball' must have length 1, one has 2"),
@@ -321,5 +321,5 @@ def test_a_physics_without_derivatives_says_so() -> None:
         lambda: sim.hessian(lambda state: state.qpos[0]),
         lambda: sim.rollout(np.zeros((1, 1, 1))),
     ):
-        with pytest.raises(Unsupported, match=r"comfree has no derivatives; take stickslip.Scm\(\)"):
+        with pytest.raises(Unsupported, match=r"comfree has no derivatives; use stickslip.Scm\(\)"):
             call()

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import stickslip as ss
-from stickslip import cli
+from stickslip.cli import main as cli
 from stickslip.errors import InputError
-from stickslip.physics.scm import picture, remesh
+from stickslip.physics.scm import picture, remesh, walls
 from tests.physics.test_scm_clouds import horseshoe
 
 HALF = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 .1"/>
@@ -63,6 +63,51 @@ def test_an_open_mesh_is_marked_where_it_is_open(dense: bool) -> None:
     assert np.linalg.norm(shape.loose[:, 1] - shape.loose[:, 0], axis=1).sum() == pytest.approx(4 * 0.04, rel=1e-3)
     whole = ss.Scm(mesh_points=200).survey(mujoco.MjModel.from_xml_string(with_mesh(vertices, triangles)), ["shoe"])
     assert whole.problems == [] and len(whole.shapes[0].loose) == 0
+
+
+def mug(wall: float) -> tuple[np.ndarray, np.ndarray]:
+    """A cup of 24 sides with a radius of 40 mm and a height of 80 mm, as vertices and triangles."""
+    n, radius, height = 24, 0.04, 0.08
+    angle = np.arange(n) * 2.0 * np.pi / n
+    rings = [(radius, 0.0), (radius, height), (radius - wall, wall), (radius - wall, height)]
+    circles = [np.stack([r * np.cos(angle), r * np.sin(angle), np.full(n, z)], axis=1) for r, z in rings]
+    faces = []
+    for i in range(n):
+        j = (i + 1) % n
+        faces += [[i, j, n + j], [i, n + j, n + i]]
+        faces += [[2 * n + i, 3 * n + j, 2 * n + j], [2 * n + i, 3 * n + i, 3 * n + j]]
+        faces += [[n + i, n + j, 3 * n + j], [n + i, 3 * n + j, 3 * n + i]]
+        faces += [[4 * n, j, i], [4 * n + 1, 2 * n + i, 2 * n + j]]
+    return np.concatenate([*circles, [[0.0, 0.0, 0.0], [0.0, 0.0, wall]]]), np.array(faces)
+
+
+def test_walls_thinner_than_the_spacing_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A wall of 5 mm with points 10 mm apart; not with as many points as the warning says, nor a thick wall."""
+    mjm = mujoco.MjModel.from_xml_string(with_mesh(*mug(0.005)))
+    got = ss.Scm().survey(mjm)
+    assert got.problems == [] and len(got.warnings) == 1
+    wall = walls.thin_wall(got.shapes[1].cloud)
+    assert wall is not None
+    assert wall.thickness == pytest.approx(0.005, rel=0.1) and wall.share > 0.8 and 0.008 < wall.spacing < 0.012
+    for word in ("'shoe'", "thinner than the spacing", f"mesh_points to at least {wall.points}"):
+        assert word in got.warnings[0]
+    assert ss.Scm(mesh_points=wall.points).survey(mjm).warnings == []
+    assert ss.Scm().survey(mujoco.MjModel.from_xml_string(with_mesh(*mug(0.02)))).warnings == []
+    model = tmp_path / "mug.xml"
+    model.write_text(with_mesh(*mug(0.005)))
+    assert cli.main(["points", str(model), "--out", str(tmp_path / "mug.png")]) == 1
+    text = " ".join(capsys.readouterr().out.split())
+    assert "walls thinner than the spacing" in text and "bodies can pass through" in text
+
+
+def test_a_thin_plate_is_a_wall() -> None:
+    """A primitive too; its knob is `points`. A box, a ball and a rod are none."""
+    xml = """<mujoco><worldbody><geom type="plane" size="1 1 .1"/>
+      <body><freejoint/><geom name="plate" type="box" size=".1 .1 .0025"/></body>
+      <body><freejoint/><geom type="box" size=".1 .1 .1"/></body><body><freejoint/><geom size=".1"/></body>
+      <body><freejoint/><geom type="capsule" size=".01 .1"/></body></worldbody></mujoco>"""
+    (only,) = ss.Scm().survey(mujoco.MjModel.from_xml_string(xml)).warnings
+    assert "'plate'" in only and "walls of 5 mm" in only and "raise points to" in only
 
 
 def test_a_point_is_seen_unless_something_is_before_it() -> None:

@@ -14,7 +14,9 @@ pytest.importorskip("mujoco.mjx", reason="needs the extra `jax`")
 
 import stickslip as ss  # noqa: E402
 from stickslip.physics.scm.build import build, start_of  # noqa: E402
-from stickslip.physics.scm.system import Params, State, System, difference, integrate  # noqa: E402
+from stickslip.physics.scm.motion import difference, integrate  # noqa: E402
+from stickslip.physics.scm.system import System  # noqa: E402
+from stickslip.physics.scm.values import Params, State  # noqa: E402
 from tests.physics.test_scm_clouds import horseshoe  # noqa: E402
 
 PAIR = """

@@ -22,7 +22,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip.physics.convex.layout import Law
+from stickslip.physics.convex.step.layout import Law
 
 RIGIDITY = 0.1
 """beta of (18): period of a near-rigid constraint, in steps."""
@@ -338,7 +338,7 @@ def of_world(
     stiction: float,
     weight: float = 1.0,
 ) -> Problem:
-    """The step of one world, from a `stickslip.physics.convex.model.Problem` that has been prepared.
+    """The step of one world, from a `stickslip.physics.convex.step.model.Problem` that has been prepared.
 
     Args:
         mjm: the model

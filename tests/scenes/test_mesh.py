@@ -1,4 +1,4 @@
-"""Meshes: mass properties against closed forms and MuJoCo's own, and the pose in which a body rests."""
+"""Meshes: mass properties against closed forms and MuJoCo's, and resting poses."""
 
 import mujoco
 import numpy as np
@@ -13,7 +13,7 @@ BOTH = [pytest.param(bunny.STAND_IN, id="stand-in"), pytest.param(bunny.BUNNY, i
 
 
 def brick(x: float, y: float, z: float) -> mesh.Mesh:
-    """A brick with one corner in the origin."""
+    """A brick with one corner at the origin."""
     vertices = np.array([[i, j, k] for i in (0, x) for j in (0, y) for k in (0, z)], dtype=float)
     quads = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
     return mesh.Mesh(vertices, np.array([t for a, b, c, d in quads for t in ((a, b, c), (a, c, d))]))
@@ -43,7 +43,7 @@ def test_a_tilted_brick_comes_to_rest_on_its_nearest_face():
 
 
 @pytest.mark.parametrize("which", BOTH)
-def test_meshes_are_closed_lopsided_and_stand(which):
+def test_meshes_are_closed_asymmetric_and_stand(which):
     body = bunny.shape(which)
     assert body.watertight()
     assert body.moments()[0] == pytest.approx(mesh.VOLUME)
@@ -60,7 +60,7 @@ def test_meshes_are_closed_lopsided_and_stand(which):
 
 
 @pytest.mark.parametrize("which", BOTH)
-def test_mujoco_finds_the_same_mass_properties_and_a_body_that_stays(which):
+def test_mujoco_finds_the_same_mass_properties_and_the_body_stays(which):
     model = mjcf.load(f"bunny:mesh={which}")
     turn = np.zeros(9)
     mujoco.mju_quat2Mat(turn, model.body_iquat[1])
@@ -78,13 +78,13 @@ def test_mujoco_finds_the_same_mass_properties_and_a_body_that_stays(which):
 
 
 @needs_bunny
-def test_bunny_is_the_one_we_know():
+def test_bunny_is_the_known_one():
     body = mesh.bunny()
     assert body.vertices.shape == (6102, 3)
     assert body.inertia(bunny.MASS)[2, 2] == pytest.approx(0.0072755, rel=1e-3)
 
 
-def test_without_usd_the_stand_in_serves_and_that_is_said(monkeypatch):
+def test_without_usd_the_stand_in_is_used_with_a_warning(monkeypatch):
     monkeypatch.setattr(mesh, "missing_bunny", lambda: "no usd-core")
     mesh.bunny.cache_clear()
     with pytest.warns(UserWarning, match="stands in for the bunny: no usd-core"):

@@ -1,9 +1,10 @@
-"""`mjcf.load`: every way to name a model, and every error with what its message must say."""
+"""`mjcf.load`: every way to give a model, and the message of every error."""
 
 from __future__ import annotations
 
 import importlib.util
 import math
+import subprocess
 import sys
 from pathlib import Path
 
@@ -95,9 +96,9 @@ def test_bad_type() -> None:
 
 
 def test_unknown_name_gives_close_names() -> None:
-    with pytest.raises(SceneError, match=r"'drop-tset'.*'drop-test'.*stickslip scenes"):
+    with pytest.raises(SceneError, match=r"'drop-tset'; did you mean 'drop-test'.*stickslip scenes"):
         mjcf.load("drop-tset")
-    with pytest.raises(SceneError, match=r"'qqqq'; `stickslip scenes` lists all"):
+    with pytest.raises(SceneError, match=r"'qqqq'; there are: drop-test, .*`stickslip scenes`"):
         mjcf.load("qqqq:n=1")
 
 
@@ -134,30 +135,88 @@ def test_malformed_include_names_both_files(tmp_path: Path) -> None:
 
 
 def test_malformed_mjb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # MuJoCo writes MUJOCO_LOG.TXT there
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.mjb").write_bytes(b"junk")
-    with pytest.raises(SceneError, match=r"bad\.mjb: "):
+    with pytest.raises(SceneError, match=r"bad\.mjb: .*; Model file has an incomplete header"):
         mjcf.load(tmp_path / "bad.mjb")
+    assert mujoco.get_mju_user_warning() is None
+    assert not (tmp_path / "MUJOCO_LOG.TXT").exists()
+
+
+def test_warnings_of_mujoco_are_python_warnings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    compile_spec = mujoco.MjSpec.compile
+
+    def compile_with_a_warning(spec: mujoco.MjSpec) -> mujoco.MjModel:
+        mjm = compile_spec(spec)
+        mjd = mujoco.MjData(mjm)
+        mjd.qpos[0] = math.nan
+        mujoco.mj_step(mjm, mjd)
+        return mjm
+
+    monkeypatch.setattr(mujoco.MjSpec, "compile", compile_with_a_warning)
+    with pytest.warns(UserWarning, match="built-in scene 'sliding-cube': Nan, Inf or huge value in QPOS"):
+        mjcf.load("sliding-cube")
+    assert not (tmp_path / "MUJOCO_LOG.TXT").exists()
+    theirs: list[str] = []
+    mujoco.set_mju_user_warning(theirs.append)
+    try:
+        mjcf.load("sliding-cube")
+        assert len(theirs) == 1 and mujoco.get_mju_user_warning() is not None
+    finally:
+        mujoco.set_mju_user_warning(None)
 
 
 @pytest.mark.parametrize(
     ("scene", "message"),
     [
-        ("drop-test:m=3", r"no parameter 'm'; allowed: n=5 \(integer, 1 to 12\).*layers=5"),
-        ("scaling:n=3", r"'scaling' has no parameter 'n'; allowed: none"),
-        ("drop-test:n=0", r"n=0 is not allowed; use n=5 \(integer, 1 to 12\)"),
-        ("drop-test:n=2.5", r"n=2.5 is not allowed"),
-        ("drop-test:n=many", r"n=many is not allowed"),
-        ("box-on-slope:mu=nan", r"mu=nan is not allowed; use mu=0.4 \(number, 0.0 to 5.0\)"),
-        ("box-on-slope:mu=-1", r"mu=-1 is not allowed"),
-        ("drop-test:n", r"'n' is not name=value"),
-        ("drop-test:n=", r"'n=' is not name=value"),
+        ("drop-test:m=3", r"scene 'drop-test': no parameter named 'm'; .*there are: n, layers"),
+        ("scaling:n=3", r"scene 'scaling': no parameter named 'n'; there are: none"),
+        ("drop-test:n=0", r"scene 'drop-test': n is 0: it must be a whole number from 1 to 12"),
+        ("drop-test:n=2.5", r"n is 2.5: it must be a whole number"),
+        ("drop-test:n=many", r"n is 'many': it must be a whole number"),
+        ("box-on-slope:mu=nan", r"scene 'box-on-slope': mu is nan: it must be a number from 0 to 5"),
+        ("box-on-slope:mu=-1", r"mu is -1.*: it must be a number"),
+        ("drop-test:n", r"'n' is not key=value"),
+        ("drop-test:n=", r"'n=' is not key=value"),
         ("drop-test:n=1,n=2", r"'n' is given twice"),
     ],
 )
 def test_bad_parameters(scene: str, message: str) -> None:
     with pytest.raises(SceneError, match=message):
         mjcf.load(scene)
+    with pytest.raises(SceneError, match=message):
+        mjcf.check(scene)
+
+
+@pytest.mark.parametrize("scene", ["push-t:mu=0.4", "<mujoco/>", "menagerie:unitree_go2", "ball.xml"])
+def test_check_accepts(scene: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ball.xml").write_text(BALL)
+    mjcf.check(scene)
+
+
+def test_check_finds_missing_names_and_files_without_mujoco() -> None:
+    code = """
+import sys
+from stickslip import mjcf
+for scene in ("drop-tset", "nowhere.xml", "push-t:mu=-1"):
+    try:
+        mjcf.check(scene)
+    except ValueError:
+        continue
+    raise SystemExit(f"{scene} was accepted")
+raise SystemExit("mujoco" in sys.modules or "warp" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_spec_is_compiled() -> None:
+    spec = mujoco.MjSpec.from_string(BALL)
+    assert mjcf.load(spec, timestep=0.01).opt.timestep == 0.01
+    spec.geoms[0].material = "nope"
+    with pytest.raises(SceneError, match="spec 'MuJoCo Model', line 5: .*'nope'"):
+        mjcf.load(spec)
 
 
 def test_menagerie_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +241,7 @@ def test_menagerie_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @needs_menagerie
 def test_menagerie_unknown_robot() -> None:
-    with pytest.raises(SceneError, match=r"no robot 'unitree_goo2'; did you mean 'unitree_go2'"):
+    with pytest.raises(SceneError, match=r"no robot named 'unitree_goo2'; did you mean 'unitree_go2'"):
         mjcf.load("menagerie:unitree_goo2")
 
 

@@ -1,4 +1,4 @@
-"""The scenes of one body on an endless plane, and of the rod, in MuJoCo (in C): do they do what their names promise?"""
+"""The scenes of one body on an infinite plane, and of the rod, stepped by MuJoCo in C."""
 
 import math
 
@@ -33,7 +33,7 @@ def test_body_just_touches_the_plane(scene, angle):
     assert np.min(points @ normal) == pytest.approx(0.0, abs=1e-7)
 
 
-def test_without_friction_contacts_have_none():
+def test_contacts_without_friction():
     model, data = start("pushed-box:mu=0")
     data.xfrc_applied[1, 5] = 0.01
     for _ in range(1000):
@@ -43,7 +43,7 @@ def test_without_friction_contacts_have_none():
 
 
 @pytest.mark.parametrize("cone", [mujoco.mjtCone.mjCONE_PYRAMIDAL, mujoco.mjtCone.mjCONE_ELLIPTIC])
-def test_rod_keeps_to_its_way_whatever_it_pushes(cone):
+def test_rod_follows_its_path_while_pushing(cone):
     model, data = start("rod-push:offset=0.01")
     model.opt.cone = cone
     a, worst = 0.05, 0.0
@@ -56,7 +56,7 @@ def test_rod_keeps_to_its_way_whatever_it_pushes(cone):
     assert worst < 2e-5
 
 
-def test_rod_touches_the_box_alone():
+def test_rod_touches_only_the_box():
     model, data = start("rod-push:distance=0.1299")
     touching = {frozenset((model.geom(int(a)).name, model.geom(int(b)).name)) for a, b in data.contact.geom}
     assert frozenset(("rod", "box")) in touching

@@ -1,4 +1,4 @@
-"""The built-in scenes: each compiles, starts well and does in MuJoCo (in C) what its name promises."""
+"""The built-in scenes: each compiles, starts in a valid state and, stepped by MuJoCo in C, does what its name says."""
 
 from __future__ import annotations
 
@@ -9,9 +9,26 @@ import mujoco
 import numpy as np
 import pytest
 
-from stickslip import mjcf, scenes
+from stickslip import mjcf, parameters, scenes
 from stickslip.errors import SceneError
-from stickslip.scenes import conveyor, gripper, stiff_arm
+from stickslip.mpc import tasks
+from stickslip.scenes import (
+    bouncing_ball,
+    conveyor,
+    cylinder_roll,
+    gripper,
+    hand,
+    pendulum,
+    pile,
+    pinch,
+    push_cubes,
+    push_t,
+    rod_push,
+    sliding_cube,
+    sphere_spin,
+    stiff_arm,
+)
+from stickslip.scenes.scene import FOLDER
 
 GRAVITY = 9.81
 
@@ -67,17 +84,93 @@ def test_catalogue() -> None:
         assert scene.summary
 
 
-def test_the_documentation_tells_every_scene_and_parameter() -> None:
+def row(scene: scenes.Scene) -> str:
+    """The scene's row in the table of docs/scenes.md."""
+    cells = []
+    for name, default, limits, meaning in parameters.rows(scene.kind):
+        bounds = limits.removeprefix("a whole number from ").removeprefix("a number from ")
+        cells.append(f"`{name}={default}`: {meaning} ({bounds})")
+    return f"| `{scene.name}` | {scene.summary} | {'<br>'.join(cells)} |"
+
+
+def test_documentation_has_every_scene_and_parameter() -> None:
     lines = (pathlib.Path(__file__).parents[2] / "docs" / "scenes.md").read_text().splitlines()
     for name, scene in scenes.CATALOGUE.items():
-        (row,) = [line for line in lines if line.startswith(f"| `{name}` |")]
-        for parameter in scene.parameters:
-            assert f"`{parameter.name}`" in row, f"{name}: {parameter.name}"
+        assert [line for line in lines if line.startswith(f"| `{name}` |")] == [row(scene)]
 
 
 def test_unknown_scene() -> None:
     with pytest.raises(SceneError, match="did you mean 'humanoid'"):
         scenes.buffers("humanoids")
+
+
+GENERATED = ("drop-test", "scaling", "stack", "push-cubes", "bunny", "soft-clutter", "hard-clutter")
+"""Scenes whose bodies are added to the file."""
+FILES = sorted([*FOLDER.glob("*.xml"), *tasks.FOLDER.glob("*.xml")])
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_file_opens_by_itself(path: pathlib.Path) -> None:
+    assert mujoco.MjModel.from_xml_path(str(path)).opt.timestep == 0.002
+
+
+@pytest.mark.parametrize("name", [name for name in scenes.names() if name not in GENERATED])
+def test_file_is_the_scene_with_default_parameters(name: str) -> None:
+    file, model = mujoco.MjModel.from_xml_path(str(scenes.get(name).path)), mjcf.load(name)
+    compared = 0
+    for field in (field for field in dir(model) if not field.startswith("_")):
+        value = getattr(model, field)
+        # each finger in hand.xml brings copies of its materials, which the scene merges
+        if isinstance(value, np.ndarray) and not (name == "hand" and ("mat" in field or "name" in field)):
+            np.testing.assert_array_equal(getattr(file, field), value, err_msg=field)
+            compared += value.size > 0
+    assert compared > 100
+    assert (file.opt.integrator, file.opt.disableflags) == (model.opt.integrator, model.opt.disableflags)
+
+
+def test_constants_are_those_of_the_files() -> None:
+    geom = {name: mjcf.load(name).geom for name in scenes.names() if name != "bunny"}
+    mjm = {name: mjcf.load(name) for name in ("stiff-arm", "push-t", "push-cubes", "rod-push", "conveyor", "gripper")}
+    found = [
+        (bouncing_ball.RADIUS, geom["bouncing-ball"]("ball").size[0]),
+        (pendulum.RADIUS, geom["pendulum"]("ball").size[0]),
+        (sphere_spin.RADIUS, geom["sphere-spin"]("sphere").size[0]),
+        (cylinder_roll.RADIUS, geom["cylinder-roll"]("cylinder").size[0]),
+        (sliding_cube.HALF, geom["sliding-cube"]("cube").size[2]),
+        (sliding_cube.HALF + sliding_cube.GAP, mjcf.load("sliding-cube").body("cube").pos[2]),
+        (pinch.PAD, geom["pinch"]("left").size),
+        (hand.HALF, geom["hand"]("cube").size[0]),
+        (hand.CUBE, mjcf.load("hand").body("cube").pos),
+        (pile.TOP, 2.0 * geom["drop-test"]("block").size[2]),
+        (push_t.RADIUS, geom["push-t"]("finger").size[0]),
+        (push_t.FINGER, mjm["push-t"].body("finger").mass[0]),
+        ((push_t.KP, -push_t.KP, -push_t.KV), _gains(mjm["push-t"])),
+        ((0.5 * push_t.WIDTH, 0.5 * push_t.BEAM, 0.5 * push_t.HEIGHT), geom["push-t"]("bar").size),
+        (0.5 * (push_t.LENGTH - push_t.BEAM), geom["push-t"]("stem").size[1]),
+        (push_t.centre(), geom["push-t"]("bar").pos[1]),
+        (push_cubes.BAR_MASS, mjm["push-cubes"].body("bar").mass[0]),
+        ((push_cubes.GAIN, -push_cubes.GAIN, -push_cubes.DAMPING), _gains(mjm["push-cubes"])),
+        (rod_push.RADIUS, geom["rod-push"]("rod").size[0]),
+        (rod_push.MASS, mjm["rod-push"].body("rod").mass[0]),
+        (rod_push.ARMATURE, mjm["rod-push"].joint("rod").armature[0]),
+        ((rod_push.STIFFNESS, -rod_push.STIFFNESS, -rod_push.DAMPING), _gains(mjm["rod-push"])),
+        (conveyor.BELT_MASS, mjm["conveyor"].body("belt").mass[0]),
+        (conveyor.MASS, mjm["conveyor"].body("block").mass[0]),
+        (conveyor.BLOCK, geom["conveyor"]("block").size),
+        (conveyor.STIFFNESS, geom["conveyor"]("block").user[0]),
+        (gripper.POST, geom["gripper"]("post").size),
+        (gripper.REACH, geom["gripper"]("left").pos[2]),
+        (gripper.DISSIPATION, geom["gripper"]("left").user[1]),
+        (stiff_arm.START, mjm["stiff-arm"].key("home").qpos),
+        (stiff_arm.TARGET, mjm["stiff-arm"].key("home").ctrl),
+    ]
+    for constant, value in found:
+        np.testing.assert_allclose(constant, value, rtol=1e-6)
+
+
+def _gains(model: mujoco.MjModel) -> tuple[float, ...]:
+    """kp, -kp and -kv of the first servo, as MuJoCo stores them."""
+    return model.actuator_gainprm[0, 0], *model.actuator_biasprm[0, 1:3]
 
 
 @pytest.mark.parametrize("name", scenes.names())
@@ -256,6 +349,19 @@ def test_hand_holds_the_cube() -> None:
     assert np.abs(data.body("cube").xpos[:2] - [0.012, 0.0]).max() < 0.005
 
 
+def test_hands_share_a_finger_and_the_materials_of_the_scene() -> None:
+    """Four servos per finger in the order of the joints, and no copies of the finger's materials."""
+    look = mujoco.MjModel.from_xml_path(str(FOLDER / "look.xml"))
+    for source in ("hand", tasks.TASKS["allegro"].build("cube"), tasks.TASKS["leap-yaw"].build("cube")):
+        model = mjcf.load(source)
+        joints = [f"{finger}_{i}" for finger in ("index", "middle", "ring", "thumb") for i in range(4)]
+        assert [model.joint(i).name for i in range(16)] == joints
+        assert [model.actuator(i).name for i in range(model.nu)] == joints
+        assert model.actuator_trnid[:, 0].tolist() == list(range(16))
+        assert [model.material(i).name for i in range(model.nmat)] == [look.material(i).name for i in range(look.nmat)]
+        assert model.material(model.geom("index_proximal").matid[0]).name == "slate"
+
+
 def test_stack_starts_exactly_touching_and_stands() -> None:
     model, data = start("stack:n=10,mass=2,top=3")
     heights = [data.body(f"box{i}").xpos[2] for i in range(10)]
@@ -310,7 +416,7 @@ def test_pendulum_swings_freely() -> None:
     assert data.ncon == 0
 
 
-def test_sheath_drives_a_sphere_that_cannot_turn() -> None:
+def test_sheath_drives_a_sphere_that_cannot_rotate() -> None:
     model, data = start("sheath")
     assert model.nv == 3 and data.ncon == 1
     assert data.contact.dist[0] == pytest.approx(0.0, abs=1e-9)
@@ -338,7 +444,7 @@ def test_thrown_cube_slides_and_tumbles() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 10])
-def test_push_cubes_all_end_up_before_the_bar(n: int) -> None:
+def test_push_cubes_all_end_up_in_front_of_the_bar(n: int) -> None:
     model, data = start(f"push-cubes:n={n}")
     floor, bar = model.geom("floor").id, model.geom("bar").id
     assert {tuple(pair) for pair in data.contact.geom} <= {(floor, model.geom(f"cube_{i}").id) for i in range(n)}
@@ -359,7 +465,7 @@ def test_push_cubes_all_end_up_before_the_bar(n: int) -> None:
 
 
 @pytest.mark.parametrize("flat, corners", [(0, 1), (1, 4)])
-def test_bullet_shows_its_contacts_ahead_of_the_touch_but_c_does_not_heed_them(flat: int, corners: int) -> None:
+def test_bullet_has_contacts_before_touch_which_mujoco_ignores(flat: int, corners: int) -> None:
     states = []
     for gap in (0.0, 0.5):
         model, data = start(f"bullet:speed=4,flat={flat},gap={gap}")
@@ -367,11 +473,11 @@ def test_bullet_shows_its_contacts_ahead_of_the_touch_but_c_does_not_heed_them(f
         assert data.ncon == (corners if gap else 0)
         if gap:
             np.testing.assert_allclose(data.contact.dist, 0.3, atol=1e-6)
-            assert data.nefc == 0  # found, but not acting
+            assert data.nefc == 0  # detected, but not active
         run(model, data, 0.3)
         states.append(data.qpos.copy())
     np.testing.assert_array_equal(*states)
-    assert states[0][2] < -0.1  # 8 mm a step go through 5 mm, or sink in too deep to come back
+    assert states[0][2] < -0.1  # 8 mm per step pass through 5 mm, or penetrate too deep to come back
 
 
 @pytest.mark.parametrize("flat", [0, 1])
@@ -384,7 +490,7 @@ def test_bullet_is_stopped_by_a_thick_plate(flat: int) -> None:
 
 
 @pytest.mark.parametrize("plane", [0, 1])
-def test_cylinder_lands_on_its_rim_and_comes_to_lie_on_its_flank(plane: int) -> None:
+def test_cylinder_lands_on_its_rim_and_comes_to_rest_on_its_side(plane: int) -> None:
     model, data = start(f"cylinder:plane={plane}")
     assert model.body("cylinder").mass[0] == pytest.approx(6.28, abs=0.005)
     np.testing.assert_allclose(data.qvel, [0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
@@ -412,7 +518,7 @@ def test_gripper_squeezes_the_peg_by_the_fit_alone() -> None:
     np.testing.assert_allclose(data.contact.dist, -1e-5, atol=1e-10)
     pairs = [{model.geom(g).name for g in pair} for pair in data.contact.geom]
     assert pairs.count({"left", "peg"}) == pairs.count({"right", "peg"}) == 4
-    # the corners of the squares lie around the peg's middle
+    # the corners of the squares are around the peg's center
     np.testing.assert_allclose(data.contact.pos.mean(axis=0), data.body("peg").xpos, atol=1e-9)
     data.qpos[1] = 0.0  # the peg in the middle of the post
     mujoco.mj_forward(model, data)
@@ -445,7 +551,7 @@ def test_gripper_holds_the_peg_through_the_impact(stiffness: float, margin: floa
     assert grip / (model.body("peg").mass[0] * peak) == pytest.approx(margin, rel=0.05)
 
 
-def test_conveyor_swings_by_itself_and_drags_the_block() -> None:
+def test_conveyor_oscillates_freely_and_drags_the_block() -> None:
     model, data = start("conveyor")
     amplitude, period = 0.28, 1.0
     assert 1.0 < amplitude * (2.0 * math.pi / period) ** 2 / GRAVITY < 1.3
@@ -460,7 +566,7 @@ def test_conveyor_swings_by_itself_and_drags_the_block() -> None:
     floor, belt = model.geom("floor"), model.geom("belt")
     assert not floor.contype & belt.conaffinity and not belt.contype & floor.conaffinity
     model.opt.timestep = 2e-4
-    run(model, data, 0.2)  # C knows dynamic friction only, and the block slides
+    run(model, data, 0.2)  # MuJoCo in C has dynamic friction only: the block slides
     assert data.qvel[1] == pytest.approx(-0.5 * GRAVITY * 0.2, rel=0.02)
     run(model, data, 0.5 * period - 0.2)
     assert data.qpos[0] == pytest.approx(-amplitude, rel=2e-3)
@@ -479,7 +585,7 @@ def test_conveyor_keeps_the_block_up_to_twice_gravity() -> None:
 
 
 @pytest.mark.parametrize("gain, within", [(1e2, 5e-3), (1e4, 1e-3), (1e7, 1e-3)])
-def test_stiff_arm_nears_its_target_exponentially(gain: float, within: float) -> None:
+def test_stiff_arm_approaches_its_target_exponentially(gain: float, within: float) -> None:
     model, data = start(f"stiff-arm:gain={gain}")
     np.testing.assert_allclose(model.actuator_gainprm[:, 0], gain)
     np.testing.assert_allclose(model.actuator_biasprm[:, 1:3], -gain)
@@ -492,7 +598,7 @@ def test_stiff_arm_nears_its_target_exponentially(gain: float, within: float) ->
         np.testing.assert_allclose(data.qpos, target + (begin - target) * math.exp(-second), atol=within)
 
 
-def test_stiff_arm_bears_its_own_weight() -> None:
+def test_stiff_arm_carries_its_own_weight() -> None:
     model, data = start("stiff-arm:gain=1")
     data.ctrl[:] = data.qpos
     mujoco.mj_forward(model, data)
@@ -520,7 +626,7 @@ def test_clutter_is_what_it_says(scene: str, cubes: int, stiffness: float, stict
     assert (np.abs(places[:, :2]) < 0.4).all() and (places[:, 2] > 0.03).all() and (places[:, 2] < 0.5).all()
 
 
-def test_clutter_cubes_touch_the_bin_by_their_spheres_only() -> None:
+def test_clutter_cubes_touch_the_bin_only_with_their_spheres() -> None:
     model, data = start("hard-clutter:layers=1")
     box = model.geom_type == mujoco.mjtGeom.mjGEOM_BOX
     assert (box & (model.geom_bodyid > 0)).sum() == 2

@@ -2,36 +2,50 @@
 
 import dataclasses
 import math
+import time
 from collections.abc import Callable
 
 import numpy as np
 
-from stickslip.errors import InputError
-from stickslip.mpc.realtime.bus import Counts
-from stickslip.mpc.realtime.child import LOOPBACK, PlantProcess, check
-from stickslip.mpc.realtime.messages import MAX_JOINTS, MAX_SEED
-from stickslip.mpc.realtime.planner_side import Limits, Over, PlannerSide
-from stickslip.mpc.realtime.result import Result
-from stickslip.mpc.realtime.sensors import Sensors
-from stickslip.mpc.task import Array, Goal, Planner, Problem
-from stickslip.mpc.trial import Trial, draw
+from stickslip.mpc.realtime.messages import Command, Counts, Result, Signal
+from stickslip.mpc.realtime.process import PlantProcess
+from stickslip.mpc.realtime.sensors import Estimator, Sensors
+from stickslip.mpc.task import Array, Goal, Observation, Planner, Problem
+from stickslip.mpc.trial.trial import Notes, Trial, draw, plan_error
+from stickslip.parameters import checked, parameter
+
+WAIT = 0.005
+"""Longest wait for messages before the clock is checked again [s]."""
+STALE = 0.1
+"""Age of a joint state [s] beyond which the planner waits for the next: the channel was full while it was busy."""
+
+
+@checked
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """How long the planner's side waits for the plant's process."""
+
+    startup: float = parameter(60.0, "until it is ready [s]", 0.0, 3600.0, above=True)
+    silence: float = parameter(
+        1.0, "until the first pose, and from one joint state to the next [s]", 0.0, 3600.0, above=True
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Realtime:
-    """What came of a trial in real time.
+    """Outcome of a trial in real time.
 
     Attributes:
-        trial: the trial; its steps and frames are the plant's
-        plans_per_second: of the wall clock, while the plant ran [1/s]
-        pose_age: of the object's pose when a plan begins, mean [s]
-        latency: from a joint state to the command that answers it taking force, mean [s]
-        worst_latency: the longest of these [s]
-        longest_hold: time the servos held one command, the longest [s]
-        real_time_factor: time of the plant by time of the wall clock; below 1 if the plant could not keep up
-        slipped: time the plant gave up on [s]
-        refused: messages that were whole but did not fit: of another hand, or commands out of order or from the future
-        planner_counts: messages at the planner's end of the bus
+        trial: the trial, with the plant's steps and frames
+        plans_per_second: plans per second of wall-clock time, while the plant ran [1/s]
+        pose_age: age of the object's pose when a plan begins, mean [s]
+        latency: from a joint state until the command computed from it takes effect, mean [s]
+        worst_latency: maximum latency [s]
+        longest_hold: longest time that the servos held one command [s]
+        real_time_factor: simulated time / wall-clock time; below 1 if the plant could not keep up
+        slipped: time by which the plant gave up catching up [s]
+        refused: commands that the plant refused: out of order or from the future
+        planner_counts: messages at the planner's end of the channel
         plant_counts: messages at the plant's end
     """
 
@@ -49,8 +63,8 @@ class Realtime:
 
     @property
     def dropped(self) -> int:
-        """Messages that were lost at either end: skipped by the sender, or no messages."""
-        return sum(counts.skipped + counts.malformed for counts in (self.planner_counts, self.plant_counts))
+        """Messages that were skipped at either end."""
+        return self.planner_counts.skipped + self.plant_counts.skipped
 
 
 def run_realtime(
@@ -59,60 +73,149 @@ def run_realtime(
     seed: int,
     *,
     sensors: Sensors | None = None,
-    bus: str = LOOPBACK,
     limits: Limits | None = None,
     progress: Callable[[int], None] = lambda steps: None,
 ) -> Realtime:
-    """Run a trial in real time; whatever goes wrong in it is the reason of the trial.
+    """Run a trial in real time. An error of the planner or the plant ends the trial and is its reason.
 
-    The planner plans once before the plant's clock runs, from the exact start, and is reset: what it compiles then does
-    not count. A planner that never returns cannot be ended from here.
+    The planner plans once before the plant's clock starts, from the exact start, and is reset, so that compilation does
+    not count. A planner that never returns from `plan` blocks this call. The plant's process is started by
+    `multiprocessing` with "spawn": a script must call this under `if __name__ == "__main__":`.
 
     Args:
-        problem: a task by its name in `stickslip.mpc.tasks.TASKS`, with an object
-        planner: of that problem
-        seed: of start, goal, planner and noise
-        sensors: rates and noise of what the planner is told
-        bus: "loopback", "lcm", or LCM by its URL
-        limits: patience with the plant's process
-        progress: is called with the control steps done
+        problem: the task, compiled; its functions must be importable by another process
+        planner: a planner for that problem
+        seed: seed of start, goal, planner and noise
+        sensors: rates, noise and delay of the measurements
+        limits: how long to wait for the plant's process
+        progress: called with the number of control steps done
     """
-    check(problem)
-    if problem.nr > MAX_JOINTS:
-        raise InputError(f"{problem.task.name} has {problem.nr} joints: at most {MAX_JOINTS} go in a message")
-    if not 0 <= seed <= MAX_SEED:
-        raise InputError(f"seed {seed}: it must be from 0 to {MAX_SEED}; choose another")
     start, goal = draw(problem, seed)
-    side = PlannerSide(problem, planner, limits or Limits(), progress)
+    loop = PlannerLoop(problem, planner, limits or Limits(), progress)
     try:
-        side.warm_up(start, goal, seed)
-    except Over as over:
-        return _realtime(side, Result(str(over), start[None]), seed, start, goal, Counts())
-    plant = PlantProcess(problem, seed, sensors or Sensors(), bus)
+        loop.warm_up(start, goal, seed)
+    except TrialOver as over:
+        return _outcome(loop, Result(str(over)), seed, start, goal, Counts())
+    plant = PlantProcess(problem, seed, sensors or Sensors())
     try:
-        outcome = side.serve(plant, seed)
-        return _realtime(side, outcome, seed, start, goal, plant.bus.counts)
+        result = loop.serve(plant)
+        return _outcome(loop, result, seed, start, goal, plant.channel.counts)
     finally:
         plant.close()
 
 
-def _realtime(side: PlannerSide, outcome: Result, seed: int, start: Array, goal: Goal, counts: Counts) -> Realtime:
-    frames = outcome.frames if len(outcome.frames) else start[None]
-    seconds = np.array(side.seconds)
-    told = side.notes.told()
+class TrialOver(Exception):
+    """The trial is over, for a reason on the planner's side."""
+
+
+class PlannerLoop:
+    """The planner in one trial: it plans from the newest measurements as often as it can.
+
+    Attributes:
+        seconds: time each plan took [s]
+        pose_ages: age of the object's pose when each plan began [s]
+        notes: notes of the plans
+    """
+
+    def __init__(self, problem: Problem, planner: Planner, limits: Limits, progress: Callable[[int], None]) -> None:
+        self.seconds: list[float] = []
+        self.pose_ages: list[float] = []
+        self.notes = Notes()
+        self._problem, self._planner, self._limits, self._progress = problem, planner, limits, progress
+        self._period = problem.task.substeps * float(problem.mjm.opt.timestep)
+        self._estimator = Estimator(problem)
+
+    def warm_up(self, start: Array, goal: Goal, seed: int) -> None:
+        """Plan once and reset, so that compilation does not count. Raises TrialOver if the planner fails."""
+        nr, nv = self._problem.nr, self._problem.mjm.nv
+        try:
+            self._planner.reset(goal, seed)
+            self._planner.plan(Observation(0.0, start.copy(), np.zeros(nv), start[:nr].copy()))
+            self._planner.reset(goal, seed)
+        except Exception as error:
+            raise TrialOver(_failed(error)) from error
+
+    def serve(self, plant: PlantProcess) -> Result:
+        """Plan until the plant has ended, or must be ended."""
+        try:
+            self._wait_until_ready(plant)
+            plant.publish(Signal.START)
+            result = self._wait_for_state(plant, 0.0)
+            while result is None:
+                begin = time.monotonic()
+                self._plan(plant)
+                result = self._wait_for_state(plant, begin + self._period)
+        except TrialOver as over:
+            return dataclasses.replace(plant.stop(), reason=str(over))
+        self._progress(max(0, len(result.frames) - 1))
+        return result
+
+    def _wait_until_ready(self, plant: PlantProcess) -> None:
+        deadline = time.monotonic() + self._limits.startup
+        while time.monotonic() < deadline:
+            ready = any(envelope.message is Signal.READY for envelope in plant.receive(WAIT))
+            if ready or plant.result is not None:
+                return
+        raise TrialOver(
+            f"plant: not ready within {self._limits.startup:g} s; raise `Limits.startup` if it is only slow"
+        )
+
+    def _wait_for_state(self, plant: PlantProcess, earliest: float) -> Result | None:
+        """Wait for a new state to plan from, at least until `earliest`; returns the result if the plant ends."""
+        deadline = max(time.monotonic(), earliest) + self._limits.silence
+        waited = False
+        while (now := time.monotonic()) < deadline:
+            timeout = min(WAIT, max(0.0, earliest - now)) if self._estimator.new() else WAIT
+            for envelope in plant.receive(timeout):
+                self._estimator.take(envelope)
+            if plant.result is not None:
+                return plant.result
+            now = time.monotonic()
+            if now >= earliest and self._estimator.new():
+                if waited or now - self._estimator.published < STALE:
+                    return None
+                waited = True
+                self._estimator.skip()
+        raise TrialOver(f"plant: stopped answering, nothing new for {self._limits.silence:g} s")
+
+    def _plan(self, plant: PlantProcess) -> None:
+        """Plan from the newest state and send the command."""
+        self.pose_ages.append(self._estimator.pose_age())
+        observation = self._estimator.observe()
+        begin = time.perf_counter()
+        try:
+            plan = self._planner.plan(observation)
+        except Exception as error:
+            raise TrialOver(_failed(error)) from error
+        self.seconds.append(time.perf_counter() - begin)
+        self.notes.add(plan)
+        wrong = plan_error(plan, self._problem.nr)
+        if wrong:
+            raise TrialOver(wrong)
+        plant.publish(Command(observation.time, np.asarray(plan.target, dtype=np.float64)))
+        self._progress(round(observation.time / self._period))
+
+
+def _failed(error: Exception) -> str:
+    return f"planner: {type(error).__name__}: {error}"
+
+
+def _outcome(loop: PlannerLoop, result: Result, seed: int, start: Array, goal: Goal, counts: Counts) -> Realtime:
+    frames = result.frames if len(result.frames) else start[None]
+    seconds = np.array(loop.seconds)
     trial = Trial(
-        seed, outcome.reason, len(frames) - 1, outcome.position, outcome.rotation, seconds, frames, goal, told
+        seed, result.reason, len(frames) - 1, result.position, result.rotation, seconds, frames, goal, loop.notes.all()
     )
     return Realtime(
         trial,
-        plans_per_second=len(seconds) / outcome.wall if outcome.wall else 0.0,
-        pose_age=float(np.mean(side.pose_ages)) if side.pose_ages else math.nan,
-        latency=outcome.latency,
-        worst_latency=outcome.worst,
-        longest_hold=outcome.longest,
-        real_time_factor=outcome.simulated / outcome.wall if outcome.wall else math.nan,
-        slipped=outcome.slipped,
-        refused=outcome.refused + side.unfit,
+        plans_per_second=len(seconds) / result.wall if result.wall else 0.0,
+        pose_age=float(np.mean(loop.pose_ages)) if loop.pose_ages else math.nan,
+        latency=result.latency,
+        worst_latency=result.worst,
+        longest_hold=result.longest,
+        real_time_factor=result.simulated / result.wall if result.wall else math.nan,
+        slipped=result.slipped,
+        refused=result.refused,
         planner_counts=counts,
-        plant_counts=outcome.counts,
+        plant_counts=result.counts,
     )

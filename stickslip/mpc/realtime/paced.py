@@ -1,8 +1,8 @@
-"""Trials by a clock that is only counted: a plan takes as long as is said, whatever it takes.
+"""Real-time trials on a simulated clock: every plan takes a given time, whatever it takes on this machine.
 
-What the planner is told and when, and when a plan takes force, is as in `loop.run_realtime`, with the same sensors and
-the same plant. Since no clock runs, many trials go side by side, and the same seeds give the same trials again. What is
-left out: the time a plan takes is always the same, and messages need none.
+Sensors, plant and the moment at which a plan acts are those of `loop.run_realtime`. Since no wall clock runs, many
+trials run in one batch, and the same seeds give the same trials. Two things differ: all plans take the same time, and
+messages take none.
 """
 
 import concurrent.futures
@@ -12,73 +12,71 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from stickslip.errors import InputError
-from stickslip.mpc.crowd import THREADS, Planners, check, plan_all
-from stickslip.mpc.realtime.bus import memory_pair
+from stickslip.mpc.realtime.channel import memory_pair
 from stickslip.mpc.realtime.messages import Command
-from stickslip.mpc.realtime.plant_loop import PlantLoop
-from stickslip.mpc.realtime.sensors import Sensors
-from stickslip.mpc.realtime.view import View
+from stickslip.mpc.realtime.plant import RealtimePlant
+from stickslip.mpc.realtime.sensors import Estimator, Sensors
 from stickslip.mpc.task import Observation, Plan, Problem
-from stickslip.mpc.trial import Notes, Trial, draw, not_usable
+from stickslip.mpc.trial.batch import THREADS, Planners, check, plan_all
+from stickslip.mpc.trial.trial import Notes, Trial, draw, plan_error
 
 LONGEST_PLAN = 10.0
-"""Of a plan that is accepted [s]."""
+"""Longest plan time that is accepted [s]."""
 _STRIDE = 0.05
-"""Time that plants go on before their messages are read [s]; a bus does not hold more than a second's."""
+"""Longest time that a plant advances at once [s]; beyond `plant.CATCH_UP` it would give time up."""
 
 
 class _Paced:
-    """One trial: the plant, and what the planner knows of it."""
+    """One trial: the plant, and the planner's estimate of its state."""
 
     def __init__(self, problem: Problem, seed: int, sensors: Sensors) -> None:
         self.seed, self.reason = seed, ""
         self.start, self.goal = draw(problem, seed)
-        self._bus, far = memory_pair()
+        self._channel, far = memory_pair()
         self._notes = Notes()
-        self._loop, self._view = PlantLoop(problem, seed, sensors, far), View(problem)
-        self._told = 0.0
-        self._loop.begin()
-        self._listen()
+        self._plant, self._estimator = RealtimePlant(problem, seed, sensors, far), Estimator(problem)
+        self._time = 0.0
+        self._plant.begin()
+        self._receive()
 
-    def _listen(self) -> None:
-        for envelope in self._bus.receive(0.0):
-            self._view.take(envelope)
-        self.reason = self.reason or self._loop.reason
+    def _receive(self) -> None:
+        for envelope in self._channel.receive():
+            self._estimator.take(envelope)
+        self.reason = self.reason or self._plant.reason
 
     def advance(self, until: float) -> None:
-        """Let the plant go on until its clock shows `until` [s]."""
-        while not self.reason and self._told < until:
-            self._told = min(until, self._told + _STRIDE)
-            self._loop.advance(self._told)
-            self._listen()
+        """Advance the plant to the time `until` [s]."""
+        while not self.reason and self._time < until:
+            self._time = min(until, self._time + _STRIDE)
+            self._plant.advance(self._time)
+            self._receive()
 
     def new(self) -> bool:
-        """Whether there is something to plan from, or the trial is over."""
-        return bool(self.reason) or self._view.new()
+        """Whether there is a new state to plan from, or the trial is over."""
+        return bool(self.reason) or self._estimator.new()
 
     def observe(self) -> Observation:
-        """What the planner sees; where the trial started, once it is over, so that there is something to plan from."""
+        """The planner's estimate; the start once the trial is over, because all plans of a batch need a state."""
         if not self.reason:
-            return self._view.observe()
-        nr = self._loop.problem.nr
-        return Observation(0.0, self.start, np.zeros(self._loop.problem.mjm.nv), self.start[:nr].copy())
+            return self._estimator.observe()
+        nr = self._plant.problem.nr
+        return Observation(0.0, self.start, np.zeros(self._plant.problem.mjm.nv), self.start[:nr].copy())
 
     def command(self, seen: Observation, plan: Plan) -> None:
-        """Send the command that answers what was seen."""
+        """Send the command that was planned from `seen`."""
         if self.reason:
             return
-        self._notes.take(plan)
-        self.reason = not_usable(plan, self._loop.problem.nr)
+        self._notes.add(plan)
+        self.reason = plan_error(plan, self._plant.problem.nr)
         if not self.reason:
-            self._bus.publish(Command(seen.time, plan.target))
+            self._channel.publish(Command(seen.time, plan.target))
 
     def end(self) -> Trial:
-        """What came of it."""
-        found = self._loop.result(self.reason)
-        steps, seconds = len(found.frames) - 1, np.zeros(0)
-        told = self._notes.told()
+        """Outcome of the trial."""
+        result = self._plant.result(self.reason)
+        steps, seconds, notes = len(result.frames) - 1, np.zeros(0), self._notes.all()
         return Trial(
-            self.seed, found.reason, steps, found.position, found.rotation, seconds, found.frames, self.goal, told
+            self.seed, result.reason, steps, result.position, result.rotation, seconds, result.frames, self.goal, notes
         )
 
 
@@ -91,24 +89,22 @@ def run_paced(
     sensors: Sensors | None = None,
     progress: Callable[[int, int], None] = lambda steps, ended: None,
 ) -> list[Trial]:
-    """Run a trial for each seed; `progress` is told control steps done and trials ended.
-
-    A planner that fails ends all trials: its error is raised.
+    """Run a trial for each seed. An error of the planner is raised and ends all trials.
 
     Args:
         problem: the task, compiled
-        planners: of that problem, for as many trials as there are seeds
-        seeds: of start, goal, planner and noise
-        plan_time: what a plan takes [s]
-        sensors: rates and noise of what the planner is told
-        progress: is called after each plan
+        planners: a batch planner for that problem, with as many trials as there are seeds
+        seeds: seeds of start, goal, planner and noise
+        plan_time: time that each plan takes on the simulated clock [s]
+        sensors: rates, noise and delay of the measurements
+        progress: called after each plan with the control steps done and the number of trials that have ended
     """
     if not (math.isfinite(plan_time) and 0.0 <= plan_time <= LONGEST_PLAN):
         raise InputError(
             f"plan_time {plan_time}: it must be from 0 to {LONGEST_PLAN:g} s; "
-            "plan with fewer samples or a shorter horizon if a plan does take longer"
+            "plan with fewer samples or a shorter horizon if plans take longer"
         )
-    check(problem, seeds)
+    check(problem)
     timestep = float(problem.mjm.opt.timestep)
     period = problem.task.substeps * timestep
     trials = [_Paced(problem, seed, sensors or Sensors()) for seed in seeds]
@@ -126,7 +122,7 @@ def run_paced(
                 advance(now)
                 continue
             seen = [trial.observe() for trial in trials]
-            plans = planning.submit(plan_all, planners, seen)  # plants go on meanwhile, which need nothing of it yet
+            plans = planning.submit(plan_all, planners, seen)  # the plants advance meanwhile
             advance(now + plan_time)
             for trial, what, plan in zip(trials, seen, plans.result(), strict=True):
                 trial.command(what, plan)

@@ -1,4 +1,4 @@
-"""What the planner's side is told of the plant: joints as encoders give them, the object as a camera sees it."""
+"""Sensors of the plant: encoders for the joints, a camera for the object; and the planner's state estimate."""
 
 import collections
 import dataclasses
@@ -8,87 +8,119 @@ import mujoco
 import numpy as np
 
 from stickslip.errors import InputError
+from stickslip.mpc.realtime.channel import Envelope
 from stickslip.mpc.realtime.messages import JointState, ObjectPose
-from stickslip.mpc.task import Array, Observation
+from stickslip.mpc.task import Array, Observation, Problem
+from stickslip.parameters import checked, parameter
 
 SLACK = 1e-9
 """Rounding of times [s]."""
 _STREAM = 0x5E25
-"""Keeps the random numbers of the noise apart from those of the trial, which have the same seed."""
-
-_RANGES = {
-    "joint_rate": (1.0, 1000.0, "Hz"),
-    "pose_rate": (1.0, 1000.0, "Hz"),
-    "position_noise": (0.0, 0.1, "m"),
-    "rotation_noise": (0.0, 0.5, "rad"),
-    "delay": (0.0, 1.0, "s"),
-}
+"""Separates the random stream of the noise from that of the trial, which has the same seed."""
 
 
+@checked
 @dataclasses.dataclass(frozen=True)
 class Sensors:
-    """Rates and faults of the sensors. The defaults are those of a hand with encoders, and a camera that tracks.
+    """Rates, noise and delay of the sensors. The defaults are those of encoders and of a camera with a pose tracker."""
 
-    Attributes:
-        joint_rate: of joint states [Hz]; they are exact and come at once
-        pose_rate: of poses of the object [Hz]
-        position_noise: standard deviation of a pose along each axis [m]
-        rotation_noise: and about each axis [rad]
-        delay: between a pose and its message [s]
-    """
-
-    joint_rate: float = 100.0
-    pose_rate: float = 25.0
-    position_noise: float = 0.001
-    rotation_noise: float = math.radians(0.5)
-    delay: float = 0.04
-
-    def __post_init__(self) -> None:
-        for name, (low, high, unit) in _RANGES.items():
-            value = getattr(self, name)
-            if not (math.isfinite(value) and low <= value <= high):
-                raise InputError(f"{name} {value}: it must be from {low:g} to {high:g} {unit}; choose it in between")
+    joint_rate: float = parameter(100.0, "rate of joint states, which are exact and not delayed [Hz]", 1.0, 1000.0)
+    pose_rate: float = parameter(25.0, "rate of the object's pose [Hz]", 1.0, 1000.0)
+    position_noise: float = parameter(0.001, "standard deviation of the pose along each axis [m]", 0.0, 0.1)
+    rotation_noise: float = parameter(
+        math.radians(0.5), "standard deviation of the pose about each axis [rad]", 0.0, 0.5
+    )
+    delay: float = parameter(0.04, "time between a pose and its message [s]", 0.0, 1.0)
 
 
 class Sensing:
-    """The sensors of one trial. Knows no clock but the plant's, so what it gives depends on the seed alone."""
+    """The sensors of one trial. They follow simulated time, so measurements depend on the seed alone."""
 
     def __init__(self, sensors: Sensors, nr: int, timestep: float, seed: int) -> None:
         for name in ("joint_rate", "pose_rate"):
             if getattr(sensors, name) > 1.0 / timestep + SLACK:
                 raise InputError(
-                    f"{name} {getattr(sensors, name):g}: the plant has {1.0 / timestep:g} time steps a second; "
+                    f"{name} {getattr(sensors, name):g}: the plant has {1.0 / timestep:g} time steps per second; "
                     "lower the rate to that"
                 )
         self._sensors, self._nr = sensors, nr
         self._rng = np.random.default_rng([_STREAM, seed])
-        self._joints = self._poses = 0  # taken so far
-        self._on_the_way: collections.deque[ObjectPose] = collections.deque()
+        self._joints = self._poses = 0  # number of the next sample
+        self._delayed: collections.deque[ObjectPose] = collections.deque()
 
-    def see(self, now: Observation) -> list[JointState | ObjectPose]:
-        """What is to be sent, given where things are; to be called after every time step and at the start."""
+    def measure(self, now: Observation) -> list[JointState | ObjectPose]:
+        """Measurements to publish now, given the true state; call it at the start and after every time step."""
         out: list[JointState | ObjectPose] = []
         if now.time + SLACK >= self._joints / self._sensors.joint_rate:
             self._joints = _after(now.time, self._sensors.joint_rate)
             out.append(JointState(now.time, now.qpos[: self._nr], now.qvel[: self._nr], now.ctrl))
         if now.time + SLACK >= self._poses / self._sensors.pose_rate:
             self._poses = _after(now.time, self._sensors.pose_rate)
-            self._on_the_way.append(self._photograph(now))
-        while self._on_the_way and now.time + SLACK >= self._on_the_way[0].time + self._sensors.delay:
-            out.append(self._on_the_way.popleft())
+            self._delayed.append(self._measure_pose(now))
+        while self._delayed and now.time + SLACK >= self._delayed[0].time + self._sensors.delay:
+            out.append(self._delayed.popleft())
         return out
 
-    def _photograph(self, now: Observation) -> ObjectPose:
+    def _measure_pose(self, now: Observation) -> ObjectPose:
         noise = self._rng.standard_normal(6)
         pos = now.qpos[-7:-4] + self._sensors.position_noise * noise[:3]
         quat = now.qpos[-4:] / np.linalg.norm(now.qpos[-4:])
-        return ObjectPose(now.time, pos, turned(quat, self._sensors.rotation_noise * noise[3:]))
+        return ObjectPose(now.time, pos, rotated(quat, self._sensors.rotation_noise * noise[3:]))
 
 
-def turned(quat: Array, turn: Array) -> Array:
-    """A unit quaternion, turned by a rotation vector in its own frame [rad]."""
+class Estimator:
+    """The planner's state estimate: the newest joint state and the newest pose.
+
+    The object's velocity is not measured and is given as zero. A difference of two poses would have a noise of
+    sqrt(2) * 1 mm * 25 Hz = 35 mm/s, as fast as the objects move; and an object that is not pushed is at rest.
+
+    Attributes:
+        published: when the newest joint state was published, on the machine's monotonic clock [s]
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._nr, self._nv = problem.nr, problem.mjm.nv
+        self._joints: JointState | None = None
+        self._pose: ObjectPose | None = None
+        self._used = -np.inf  # time of the last joint state that was observed or skipped
+        self.published = -np.inf
+
+    def take(self, envelope: Envelope) -> None:
+        """Keep a message if it is the newest of its type."""
+        message = envelope.message
+        if isinstance(message, JointState):
+            if self._joints is None or message.time > self._joints.time:
+                self._joints, self.published = message, envelope.published
+        elif isinstance(message, ObjectPose) and (self._pose is None or message.time > self._pose.time):
+            self._pose = message
+
+    def new(self) -> bool:
+        """Whether there are a pose and a joint state that was neither observed nor skipped."""
+        return self._joints is not None and self._pose is not None and self._joints.time > self._used
+
+    def skip(self) -> None:
+        """Wait for the next joint state."""
+        if self._joints is not None:
+            self._used = self._joints.time
+
+    def pose_age(self) -> float:
+        """How much older the pose is than the joint state [s]."""
+        return self._joints.time - self._pose.time if self._joints and self._pose else np.nan
+
+    def observe(self) -> Observation:
+        """The estimate at the time of the joint state; there must be a joint state and a pose."""
+        assert self._joints is not None and self._pose is not None
+        self.skip()
+        qvel = np.zeros(self._nv)
+        qvel[: self._nr] = self._joints.qvel
+        qpos = np.concatenate([self._joints.qpos, self._pose.pos, self._pose.quat])
+        return Observation(self._joints.time, qpos, qvel, self._joints.ctrl.copy())
+
+
+def rotated(quat: Array, rotation: Array) -> Array:
+    """A unit quaternion, rotated by a rotation vector in its own frame [rad]."""
     out = quat.copy()
-    mujoco.mju_quatIntegrate(out, turn, 1.0)
+    mujoco.mju_quatIntegrate(out, rotation, 1.0)
     return out / np.linalg.norm(out)
 
 

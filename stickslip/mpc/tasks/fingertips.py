@@ -1,59 +1,34 @@
-"""Three fingertips that move freely, and an object on the floor: to turn it, to flip it, to hold it in the air."""
+"""Three fingertips that move freely, and an object on the floor, to be turned, flipped, or held in the air."""
 
 import math
+import pathlib
 
 import mujoco
 import numpy as np
 
 from stickslip.mpc.task import Array, Cost, Goal, QuasiDynamic, Success, Task, quat_of
 from stickslip.mpc.tasks import objects
-from stickslip.scenes import look
 
-RADIUS = 0.01
-"""Of a fingertip [m]."""
+FILE = pathlib.Path(__file__).with_suffix(".xml")
 START = 0.11
-"""Distance of the fingertips from the middle at the start [m]."""
+"""Initial distance of the fingertips from the origin [m]."""
 CLEARANCE = 0.01
-"""Least height of an object's lowest point above the floor, where it is to be held in the air [m]."""
-_COLORS = ("0.85 0.33 0.31 1", "0.36 0.68 0.42 1", "0.30 0.50 0.80 1")
+"""Smallest height above the floor of an object's lowest point, for goals in the air [m]."""
 
 OBJECTS = ("cube", "brick", "stick")
 
 
-def build(name: str) -> str:
-    """MJCF of the fingertips with an object."""
+def build(name: str) -> mujoco.MjSpec:
+    """The fingertips with an object."""
     thing = objects.thing(name)
-    tips = actuators = ""
-    for i, color in enumerate(_COLORS):
-        slides = "".join(
-            f'      <joint name="tip{i}_{axis}" type="slide" axis="{unit}"/>\n'
-            for axis, unit in (("x", "1 0 0"), ("y", "0 1 0"), ("z", "0 0 1"))
-        )
-        tips += (
-            f'    <body name="tip{i}" gravcomp="1">\n{slides}'
-            f'      <geom name="tip{i}" type="sphere" size="{RADIUS}" mass="0.01" friction="1 0.005 0.0001" condim="4"'
-            f' rgba="{color}"/>\n      <site name="tip{i}" size="0.002"/>\n    </body>\n'
-        )
-        for axis in "xyz":
-            actuators += f'    <position joint="tip{i}_{axis}" kp="100" kv="2"/>\n'
-    middle = (0.0, 0.0, 0.04)
-    return (
-        f'<mujoco model="fingertips-{name}">\n{look.SHARED}  <option cone="elliptic" impratio="10"/>\n'
-        + (f"  <asset>{thing.asset}</asset>\n" if thing.asset else "")
-        + f"  <default>\n{objects.DEFAULTS}  </default>\n"
-        + look.statistic(middle, 0.4)
-        + "  <worldbody>\n"
-        + look.lights(middle, 0.6)
-        + look.camera((0.24, -0.31, 0.25), middle)
-        + look.FLOOR
-        + tips
-        + objects.bodies(thing, (0.0, 0.0, thing.height))
-        + f"  </worldbody>\n  <actuator>\n{actuators}  </actuator>\n</mujoco>\n"
-    )
+    spec = mujoco.MjSpec.from_file(str(FILE))
+    spec.modelname = f"fingertips-{name}"
+    objects.place(spec, thing, (0.0, 0.0, thing.height))
+    return spec
 
 
 def _start(rng: np.random.Generator, name: str) -> Array:
-    """Fingertips around the middle, the object near it, turned at random."""
+    """Fingertips around the origin, the object near it with a random heading."""
     around = [2.0 * math.pi * i / 3.0 for i in range(3)]
     tips = [x for a in around for x in (START * math.cos(a), START * math.sin(a), 0.03)]
     x, y = rng.uniform(-0.025, 0.025, 2)
@@ -61,14 +36,14 @@ def _start(rng: np.random.Generator, name: str) -> Array:
 
 
 def sample_rotate(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:
-    """Lying on the floor, anywhere near, turned anyhow about the vertical."""
+    """A goal on the floor nearby, with any heading."""
     start = _start(rng, name)
     x, y = rng.uniform(-0.1, 0.1, 2)
     return start, _on_floor(name, x, y, quat_of(0.0, 0.0, rng.uniform(-math.pi, math.pi)))
 
 
 def sample_flip(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:
-    """Touching the floor, tilted by up to a right angle about two axes as well; it need not stay there by itself."""
+    """A goal that touches the floor, tilted by up to 90 degrees about two axes; it need not be stable."""
     start = _start(rng, name)
     x, y = rng.uniform(-0.1, 0.1, 2)
     yaw = rng.uniform(-math.pi, math.pi)
@@ -77,7 +52,7 @@ def sample_flip(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tup
 
 
 def sample_air(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:
-    """Above the floor, turned by any angle about an axis that is mostly between y and z."""
+    """A goal above the floor, rotated by any angle about an axis that is mostly between y and z."""
     start = _start(rng, name)
     x, y = rng.uniform(-0.1, 0.1, 2)
     z = rng.uniform(0.03, 0.10)
@@ -89,7 +64,7 @@ def sample_air(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tupl
 
 
 def _on_floor(name: str, x: float, y: float, quat: Array) -> Goal:
-    """The goal with that orientation that touches the floor."""
+    """The goal with that orientation, touching the floor."""
     return Goal(np.array([x, y, objects.thing(name).depth(quat)]), quat)
 
 

@@ -1,42 +1,41 @@
-"""A hand like the LEAP hand, palm up, and an object that lies in it: to turn it about the vertical, or to tip it over.
+"""A hand like the LEAP hand, palm up, and an object that lies in it, to be turned about the vertical or tipped over.
 
-Three fingers and a thumb of four hinges each, with the lengths, ranges and servos of the LEAP hand rounded. All that
-touches is made of capsules, the palm too: those against a box, a sphere or each other are closed forms, two boxes are
-not. Geoms collide by class: links and palm touch the object, the last
-link of each finger also those of the others and the palm. The floor only shows: an object that comes near it has
-fallen, which ends a trial. Contacts have no torsional friction: with it a cube at rest on the tilted palm creeps
-farther under ComFree.
+Three fingers and a thumb of four hinges each, with rounded lengths, ranges and servo gains of the LEAP hand. All
+colliding geoms of the hand are capsules, the palm's too: their contacts with a box, a sphere or each other have closed
+forms, those of two boxes do not. Links and palm touch the object; the last link of each finger also touches those of
+the others and the palm. The floor is visual only: an object that comes near it has fallen, which ends a trial. Contacts
+have no torsional friction: with it a cube at rest on the tilted palm creeps farther under ComFree.
 """
 
 import dataclasses
 import math
+import pathlib
 
 import mujoco
 import numpy as np
 
 from stickslip.mpc.task import OBJECT, Array, Cost, Goal, QuasiDynamic, Success, Task
 from stickslip.mpc.tasks import objects
+from stickslip.scenes import finger as fingers
 from stickslip.scenes import look
+from stickslip.scenes.finger import Link
 
+FILE = pathlib.Path(__file__).with_suffix(".xml")
 TILT = math.radians(28.0)
-"""Inclination of the palm; the fingers' side is the lower one [rad]."""
+"""Inclination of the palm, down towards the fingers [rad]."""
 HEIGHT = 0.16
-"""Of the middle of the palm's upper face above the floor [m]."""
+"""Height of the middle of the palm's top face above the floor [m]."""
 CENTRE = (0.0, 0.0)
-"""Where the object is to lie, seen from the palm: towards the fingers, and across [m]."""
+"""Target position of the object in the palm's frame: towards the fingers, and across [m]."""
 FALLEN = 0.05
-"""Height of the object's middle that counts as fallen [m]."""
+"""Height of the object's center below which it has fallen [m]."""
 OBJECTS = ("cube", "tin", "cylinder", "duck")
 FINGERS = ("index", "middle", "ring", "thumb")
-NCONMAX, NJMAX = 40, 256
-"""Contacts and constraint rows to make room for in a world of a plan."""
 
-_RIBS, _RIB_RADIUS, _RIB_GAP = 7, 0.02, 0.017
-"""Capsules of the palm, side by side along the fingers, their radius and the distance between them [m]."""
 _SIZES = {"cube": 1.0, "tin": 1.0, "cylinder": 0.95, "duck": 1.0}
 _MASS = 0.04
 _ABOVE = (0.0, 0.0, HEIGHT + 0.05)
-"""Where the object of the model as written is [m]."""
+"""Position of the object in the model [m]; trials start elsewhere."""
 
 # Where each finger starts on the palm [m] and its heading about z [rad].
 _BASES = {
@@ -45,61 +44,35 @@ _BASES = {
     "ring": ((0.052, -0.045, -0.010), 0.0),
     "thumb": ((-0.052, 0.0, -0.010), math.pi),
 }
-_RANGES = ("-0.3 2.2", "-1.0 1.0", "-0.5 1.9", "-0.35 2.0")
+FINGER = (
+    Link("knuckle", (-0.3, 2.2), 0.012, (0, 0.008, 0), 0.02, start=(0, -0.008, 0)),
+    Link("proximal", (-1.0, 1.0), 0.011, (0.054, 0, 0), 0.03, axis=(0, 0, 1), start=(0.012, 0, 0)),
+    Link("middle", (-0.5, 1.9), 0.0105, (0.036, 0, 0), 0.03, pos=(0.054, 0, 0)),
+    Link("last", (-0.35, 2.0), 0.0115, (0.034, 0, 0), 0.02, pos=(0.036, 0, 0), start=(0.012, 0, 0)),
+)
+"""It reaches along its x axis and curls up towards z."""
 HOME = {
     "index": (0.95, 0.0, 1.0, 0.9),
     "middle": (0.95, 0.0, 1.0, 0.9),
     "ring": (0.95, 0.0, 1.0, 0.9),
     "thumb": (0.95, 0.0, 1.0, 0.9),
 }
-"""Joint angles at the start [rad]."""
-
-_DEFAULTS = """\
-    <geom friction="1 0.005 0.0001" condim="3"/>
-    <joint axis="0 -1 0" damping="0.1" armature="0.001"/>
-    <position kp="3" forcerange="-0.95 0.95"/>
-    <default class="link"><geom type="capsule" contype="1" conaffinity="0" material="slate"/></default>
-    <default class="palm">
-      <geom type="capsule" size="{radius}" contype="1" conaffinity="4" material="stone"/>
-    </default>
-    <default class="last"><geom type="capsule" contype="5" conaffinity="4" material="coral"/></default>
-"""
-
-# One finger reaches along its x axis and curls up towards z. {f} names it.
-_FINGER = """\
-      <body name="{f}_knuckle" pos="{pos}" quat="{quat}" childclass="link">
-        <joint name="{f}_0" range="{r[0]}"/>
-        <geom name="{f}_knuckle" size="0.012" fromto="0 -0.008 0 0 0.008 0" mass="0.02" contype="0"/>
-        <body name="{f}_proximal">
-          <joint name="{f}_1" axis="0 0 1" range="{r[1]}"/>
-          <geom name="{f}_proximal" size="0.011" fromto="0.012 0 0 0.054 0 0" mass="0.03"/>
-          <body name="{f}_middle" pos="0.054 0 0">
-            <joint name="{f}_2" range="{r[2]}"/>
-            <geom name="{f}_middle" size="0.0105" fromto="0 0 0 0.036 0 0" mass="0.03"/>
-            <body name="{f}_last" pos="0.036 0 0">
-              <joint name="{f}_3" range="{r[3]}"/>
-              <geom name="{f}_last" class="last" size="0.0115" fromto="0.012 0 0 0.034 0 0" mass="0.02"/>
-              <site name="{f}_tip" pos="0.036 0 0" size="0.003" group="4"/>
-            </body>
-          </body>
-        </body>
-      </body>
-"""
+"""Initial joint angles [rad]."""
 
 
 def thing(name: str) -> objects.Thing:
-    """The object as it lies in this hand."""
+    """The object in a size and with a mass for this hand."""
     scaled = objects.THINGS[name].scaled(_SIZES[name])
     return objects.Thing(scaled.height, scaled.parts, _MASS)
 
 
 def palm_frame() -> tuple[Array, Array]:
-    """Where the middle of the palm's upper face is [m] and how the palm is turned, as a quaternion."""
+    """Position of the middle of the palm's top face [m] and orientation of the palm, a quaternion."""
     return np.array([0.0, 0.0, HEIGHT]), np.array([math.cos(0.5 * TILT), 0.0, math.sin(0.5 * TILT), 0.0])
 
 
 def place(mjm: mujoco.MjModel, quat: Array, along: float = 0.0, across: float = 0.0) -> Array:
-    """Middle of the object when it lies on the palm, turned by `quat` and that far from `CENTRE` [m]."""
+    """Position of the object lying on the palm, with orientation `quat` and an offset from `CENTRE` [m]."""
     pos, palm = palm_frame()
     normal, seen = _rotated(np.array([0.0, 0.0, 1.0]), palm), np.empty(3)
     mujoco.mju_rotVecQuat(seen, normal, quat * np.array([1.0, -1.0, -1.0, -1.0]))
@@ -109,7 +82,7 @@ def place(mjm: mujoco.MjModel, quat: Array, along: float = 0.0, across: float = 
 
 
 def _depth(mjm: mujoco.MjModel, geom: int, up: Array) -> float:
-    """How far a primitive reaches below the middle of its body [m], where `up` is seen from the body."""
+    """Extent of a geom below the center of its body [m]; `up` is in the body's frame."""
     size, mine = mjm.geom_size[geom], _rotated(up, mjm.geom_quat[geom] * np.array([1.0, -1.0, -1.0, -1.0]))
     across = math.sqrt(max(0.0, 1.0 - mine[2] ** 2))
     reach = {
@@ -128,64 +101,40 @@ def _rotated(vector: Array, quat: Array) -> Array:
     return out
 
 
-def build(name: str) -> str:
-    """MJCF of the hand with an object."""
-    fingers = actuators = ""
-    for finger in FINGERS:
-        pos, heading = _BASES[finger]
-        quat = (math.cos(0.5 * heading), 0.0, 0.0, math.sin(0.5 * heading))
-        fingers += _FINGER.format(f=finger, pos=look.numbers(pos), quat=look.numbers(quat), r=_RANGES)
-        for i, limits in enumerate(_RANGES):
-            actuators += f'    <position name="{finger}_{i}" joint="{finger}_{i}" ctrlrange="{limits}"/>\n'
-    ribs = ""
-    for i in range(_RIBS):
-        y = _RIB_GAP * (i - 0.5 * (_RIBS - 1))
-        ends = (-0.04, y, -_RIB_RADIUS, 0.04, y, -_RIB_RADIUS)
-        ribs += f'      <geom name="palm_{i}" class="palm" fromto="{look.numbers(ends)}"/>\n'
-    palm = f"""\
-      <geom name="back" type="box" size="0.048 0.062 0.012" pos="0 0 -0.032" material="slate"
-        contype="0" conaffinity="0"/>
-      <geom name="wrist" type="capsule" size="0.022" fromto="-0.05 0 -0.035 -0.11 0 -0.035" material="slate"
-        contype="0" conaffinity="0"/>
-{ribs}{fingers}\
-"""
-    home = [*(q for finger in FINGERS for q in HOME[finger]), *_ABOVE, *palm_frame()[1]]
-    return scene(
-        name,
-        palm,
-        f"  <actuator>\n{actuators}  </actuator>\n"
-        f'  <keyframe><key name="home" qpos="{look.numbers(home)}" ctrl="{look.numbers(home[:-7])}"/></keyframe>\n',
-    )
+def build(name: str) -> mujoco.MjSpec:
+    """The hand with an object."""
+    spec = scene(name)
+    palm = spec.body("palm")
+    for finger, (pos, heading) in _BASES.items():
+        quat = look.numbers((math.cos(0.5 * heading), 0.0, 0.0, math.sin(0.5 * heading)))
+        fingers.attach(spec, palm.add_frame(pos=pos, quat=quat), finger, FINGER)
+        _set_contact(spec, finger)
+        for i, link in enumerate(FINGER):
+            spec.actuator(f"{finger}_{i}").ctrlrange = link.range
+    home = look.numbers([*(q for finger in FINGERS for q in HOME[finger]), *_ABOVE, *palm_frame()[1]])
+    spec.add_key(name="home", qpos=home, ctrl=home[:-7])
+    return spec
 
 
-def scene(name: str, palm: str, rest: str = "", room: tuple[int, int] = (NCONMAX, NJMAX)) -> str:
-    """MJCF with an object, a goal and a hand: what is inside the palm's body, what follows the world, and room."""
-    pos, quat = palm_frame()
-    middle = (0.0, 0.0, HEIGHT)
-    return (
-        f'<mujoco model="leap-{name}">\n{look.SHARED}  <default>\n'
-        + _DEFAULTS.format(radius=_RIB_RADIUS)
-        + objects.DEFAULTS.replace('condim="4"', 'condim="3"')
-        + "  </default>\n"
-        + look.statistic(middle, 0.4)
-        + "  <worldbody>\n"
-        + look.lights(middle, 0.6)
-        + look.camera((0.20, -0.30, HEIGHT + 0.26), (0.0, 0.0, HEIGHT + 0.01))
-        + '    <geom name="floor" type="plane" size="0 0 0.5" material="floor" contype="0" conaffinity="0"/>\n'
-        + f"""\
-    <body name="palm" pos="{look.numbers(list(pos))}" quat="{look.numbers(list(quat))}">
-{palm}\
-    </body>
-"""
-        + objects.bodies(thing(name), _ABOVE)
-        + f"  </worldbody>\n{rest}"
-        + f'  <custom><numeric name="nconmax" data="{room[0]}"/><numeric name="njmax" data="{room[1]}"/></custom>\n'
-        + "</mujoco>\n"
-    )
+def _set_contact(spec: mujoco.MjSpec, finger: str) -> None:
+    """The knuckle touches nothing, the last link also those of the other fingers and the palm; it has no extra tip."""
+    spec.geom(f"{finger}_knuckle").contype = 0
+    last, site = spec.geom(f"{finger}_last"), spec.site(f"{finger}_tip")
+    last.contype, last.conaffinity, last.material = 5, 4, "coral"
+    site.pos, site.size[0] = [0.036, 0.0, 0.0], 0.003
+    spec.delete(spec.geom(f"{finger}_tip"))
+
+
+def scene(name: str) -> mujoco.MjSpec:
+    """The palm with an object above it and a goal; no fingers."""
+    spec = mujoco.MjSpec.from_file(str(FILE))
+    spec.modelname = f"leap-{name}"
+    objects.place(spec, thing(name), _ABOVE)
+    return spec
 
 
 def _turned(axis: tuple[float, float, float], angle: float, quat: Array) -> Array:
-    """`quat` turned about an axis of the palm [rad]."""
+    """`quat` rotated by an angle [rad] about an axis of the palm."""
     turn, out = np.empty(4), np.empty(4)
     mujoco.mju_axisAngle2Quat(turn, _rotated(np.array(axis), palm_frame()[1]), angle)
     mujoco.mju_mulQuat(out, turn, quat)
@@ -193,14 +142,14 @@ def _turned(axis: tuple[float, float, float], angle: float, quat: Array) -> Arra
 
 
 def _start(rng: np.random.Generator, mjm: mujoco.MjModel) -> Array:
-    """The hand at home; the object on the palm, up to 5 mm and 0.1 rad off."""
+    """The hand at its home posture; the object on the palm, up to 5 mm and 0.1 rad off."""
     along, across = rng.uniform(-0.005, 0.005, 2)
     quat = _turned((0.0, 0.0, 1.0), rng.uniform(-0.1, 0.1), palm_frame()[1])
     return np.array([*mjm.key_qpos[0][:-7], *place(mjm, quat, along, across), *quat])
 
 
 def sample_yaw(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:
-    """A quarter turn about the palm's normal, either way."""
+    """A quarter turn about the palm's normal, in either direction."""
     start = _start(rng, mjm)
     angle = rng.choice([-0.5, 0.5]) * math.pi
     quat = _turned((0.0, 0.0, 1.0), angle, start[-4:])
@@ -208,7 +157,7 @@ def sample_yaw(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tupl
 
 
 def sample_roll(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:
-    """A quarter turn about an axis in the palm: roll (along the fingers) or pitch (across), either way."""
+    """A quarter turn about an axis in the palm: roll (along the fingers) or pitch (across), in either direction."""
     start = _start(rng, mjm)
     axis = (1.0, 0.0, 0.0) if rng.random() < 0.5 else (0.0, 1.0, 0.0)
     angle = rng.choice([-0.5, 0.5]) * math.pi
@@ -228,7 +177,7 @@ _ROLL_COST = Cost(
     final_orientation=0.2,
 )
 _YAW_COST = dataclasses.replace(_ROLL_COST, position=(0.8, 0.8, 0.8), final_position=10.0)
-"""An object that is tipped over has to leave its place for a while, one that is turned has not."""
+"""An object that is tipped over must leave its place for a while; one that is turned need not."""
 
 
 def _task(name: str, summary: str, sample, cost: Cost) -> Task:
@@ -251,6 +200,6 @@ def _task(name: str, summary: str, sample, cost: Cost) -> Task:
 
 
 YAW = _task(
-    "leap-yaw", "a hand turns an object on its palm by a quarter about the palm's normal", sample_yaw, _YAW_COST
+    "leap-yaw", "a hand turns an object on its palm by a quarter turn about the palm's normal", sample_yaw, _YAW_COST
 )
-ROLL = _task("leap-roll", "a hand tips an object on its palm over by a quarter", sample_roll, _ROLL_COST)
+ROLL = _task("leap-roll", "a hand tips an object on its palm over by a quarter turn", sample_roll, _ROLL_COST)

@@ -1,9 +1,9 @@
-"""The tasks of the Allegro-like and the LEAP-like hand with the real hands, which MuJoCo Menagerie has.
+"""The tasks of the Allegro-like and the LEAP-like hand with the real hands of MuJoCo Menagerie.
 
-Links, joints, masses and shapes are Menagerie's. The hand lies palm up where ours does; objects, where they start,
-goals, options, contact, cost and success are those of the tasks with our own hands, and so are the servos of the
-Allegro hand: planners find what they know. Nothing is read or downloaded before a scene is built. The MJCF of a scene
-names files by their full paths, so that it can be compiled from any folder.
+Links, joints, masses and shapes are Menagerie's. The hand lies palm up in the place of ours. Objects, initial states,
+goals, options, contact, cost and success criterion are those of the tasks with our own hands, and so are the servos of
+the Allegro hand, so planners work unchanged. Nothing is read or downloaded before a scene is built. A scene refers to
+files by absolute paths, so that it can be compiled from any folder.
 """
 
 import dataclasses
@@ -19,16 +19,19 @@ from stickslip import mjcf
 from stickslip.errors import SceneError
 from stickslip.mpc.task import OBJECT, Array, Task
 from stickslip.mpc.tasks import allegro, leap
+from stickslip.scenes import look
 
 EXTRA = "menagerie"
-"""Of stickslip, to install for these tasks; also the end of their names."""
+"""Extra of stickslip to install for these tasks; also the suffix of their names."""
 PALM = "palm"
 """Name of the palm's body, in the tasks and in Menagerie's hands."""
+STAND = "stand"
+"""Name of the geom below the palm, in the task's body of that name."""
 PREFIX = "hand/"
-"""Of the names of everything that is Menagerie's in a scene."""
+"""Prefix of the names of everything in a scene that comes from Menagerie."""
 _FILE = "right_hand"
 _UNSEEN = 3
-"""A group of geoms that pictures do not show."""
+"""A geom group that is not rendered."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,23 +48,25 @@ class Hand:
     """A right hand of Menagerie, and how it is used.
 
     Attributes:
-        robot: its name there
-        commit: of Menagerie, at which its names and frames were read
-        scene: MJCF with an object, and with what is inside the body of the palm
-        joints: names of its hinges, in their order
-        tips: body of each fingertip and where it is there [m], by the name of its site
-        face: point of the palm's face that lies on the origin of the task's palm, seen from its own palm [m]
-        quat: how its palm is turned in the task's, where z is up and x points to the fingers
-        home: joint angles at the start [rad]
-        palm_friction: of its palm; that of the rest is the task's
+        robot: its name in Menagerie
+        commit: the commit of Menagerie that this was written for
+        scene: the task's scene with an object, with a palm but no fingers
+        buffers: contacts and constraint rows to allocate per world of a plan; MuJoCo Warp's guess if None
+        joints: names of its hinges, in order
+        tips: body of each fingertip and the tip's position in its frame [m], by the name of its site
+        face: point of the palm's face to put at the origin of the task's palm, in the hand's palm frame [m]
+        quat: orientation of its palm in the task's, where z is up and x points to the fingers
+        home: initial joint angles [rad]
+        palm_friction: friction of its palm; all other friction is the task's
         slip: friction of fingertips on one another and on the palm
         servo: of every joint; Menagerie's own if None
-        gravcomp: share of its weight that is held by something else than the servos
+        gravcomp: gravity compensation of its bodies, 0 to 1
     """
 
     robot: str
     commit: str
-    scene: Callable[[str, str], str]
+    scene: Callable[[str], mujoco.MjSpec]
+    buffers: tuple[int, int] | None
     joints: tuple[str, ...]
     tips: dict[str, tuple[str, tuple[float, float, float]]]
     face: tuple[float, float, float]
@@ -77,6 +82,7 @@ ALLEGRO_HAND = Hand(
     robot="wonik_allegro",
     commit="28ffb48b5c1d409a37fbfbb01c023c12e61cdefd",
     scene=allegro.scene,
+    buffers=None,
     joints=tuple(f"{finger}j{i}" for finger in ("ff", "mf", "rf", "th") for i in range(4)),
     tips={
         "index_tip": ("ff_tip", (0.0, 0.0, 0.029)),
@@ -92,14 +98,15 @@ ALLEGRO_HAND = Hand(
     servo=Servo(kp=1.0, damping=0.1, armature=0.0002),
     gravcomp=1.0,
 )
-"""Its thumb twists less far than ours and does not get behind the object, so it starts beside it. The servos are ours,
-on which the model of the plans counts: Menagerie's are the same in one of its versions, and ten times as stiff in
+"""Its thumb twists less far than ours and cannot get behind the object, so it starts beside it. The servos are ours,
+since the planning model relies on them: Menagerie's are the same in one of its versions and ten times as stiff in
 another."""
 
 LEAP_HAND = Hand(
     robot="leap_hand",
     commit="4035abd3637b5a3cdf038bc1b128852d96a1d19f",
-    scene=functools.partial(leap.scene, room=(64, 320)),
+    scene=leap.scene,
+    buffers=(64, 320),
     joints=(
         *(f"{finger}_{joint}" for finger in ("if", "mf", "rf") for joint in ("mcp", "rot", "pip", "dip")),
         *(f"th_{joint}" for joint in ("cmc", "axl", "mcp", "ipl")),
@@ -119,19 +126,24 @@ LEAP_HAND = Hand(
     gravcomp=0.0,
 )
 """The object lies in the middle of the flat part of the palm, which ends before the fingers begin: nearer to them it
-would tip over that edge."""
+would tip over that edge. Boxes and meshes have more contacts than our capsules, hence the larger buffers."""
 
 
-def build(hand: Hand, name: str) -> str:
-    """MJCF of a hand with an object.
+def build(hand: Hand, name: str) -> mujoco.MjSpec:
+    """A hand with an object.
 
     Raises:
         MissingExtra: the package mujoco-menagerie is not installed
-        SceneError: the hand is not there, cannot be downloaded, does not compile, or is another than this was made for
+        SceneError: the hand is missing, cannot be downloaded, does not compile, or is not the one this was written for
     """
     path = mjcf.menagerie_file(f"{hand.robot}/{_FILE}")
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    spec = mujoco.MjSpec.from_string(hand.scene(name, ""))
+    spec = hand.scene(name)
+    for geom in spec.body(PALM).geoms:
+        if geom.name != STAND:
+            spec.delete(geom)
+    if hand.buffers is not None:
+        look.set_buffers(spec, *hand.buffers)
     try:
         own = mujoco.MjSpec.from_file(str(path))
     except ValueError as error:
@@ -141,9 +153,9 @@ def build(hand: Hand, name: str) -> str:
     for sensor in list(own.sensors):
         own.delete(sensor)
     palm = own.body(PALM)
-    palm.alt.type = mujoco.mjtOrientation.mjORIENTATION_QUAT  # else euler angles and the like go before quat
+    palm.alt.type = mujoco.mjtOrientation.mjORIENTATION_QUAT  # otherwise euler angles and the like override quat
     palm.quat, palm.pos = hand.quat, -_rotated(hand.face, hand.quat)
-    own.option = spec.option  # else MuJoCo warns that it keeps the scene's
+    own.option = spec.option  # otherwise MuJoCo warns that it keeps the scene's
     spec.attach(own, frame=spec.body(PALM).add_frame(), prefix=PREFIX)
     _add_tips(hand, spec)
     _set_contact(hand, spec)
@@ -154,16 +166,15 @@ def build(hand: Hand, name: str) -> str:
         spec.compile()
     except ValueError as error:
         raise mjcf.broken(str(path), error, text) from error
-    scene = spec.to_xml()
+    scene = spec.to_xml()  # six digits: stored trials of these tasks were made with such models
     try:
-        mujoco.MjModel.from_xml_string(scene)
+        return mujoco.MjSpec.from_string(scene)
     except ValueError as error:
         raise mjcf.broken(f"scene made from {path}", error, scene) from error
-    return scene
 
 
 def _name_files(own: mujoco.MjSpec, folder: Path) -> None:
-    """Give all files of a hand their full paths; what has no file is written out in the MJCF."""
+    """Make the file names of a hand absolute paths."""
 
     def full(where: str, file: str) -> str:
         return str((folder / where / file).resolve()) if file else ""
@@ -177,7 +188,7 @@ def _name_files(own: mujoco.MjSpec, folder: Path) -> None:
 
 
 def _check(hand: Hand, own: mujoco.MjSpec, path: object) -> None:
-    """Raise SceneError unless the hand has the bodies, joints and servos that this was made for, in this order."""
+    """Raise SceneError unless the hand has the expected bodies, joints and servos, in this order."""
     bodies = (PALM, *(body for body, _ in hand.tips.values()))
     joints = [joint.name for joint in own.joints]
     servos = [actuator.target for actuator in own.actuators if _is_servo(actuator)]
@@ -193,13 +204,13 @@ def _check(hand: Hand, own: mujoco.MjSpec, path: object) -> None:
                 wrong.append(f"{what} {', '.join(names)}, which must be {', '.join(hand.joints)}")
     if wrong:
         raise SceneError(
-            f"{path} has {'; '.join(wrong)}. stickslip fits this hand of MuJoCo Menagerie as of commit "
-            f"{hand.commit[:12]}: let MENAGERIE_ROOT name a checkout with such a hand, or unset it to download one"
+            f"{path} has {'; '.join(wrong)}. stickslip expects this hand of MuJoCo Menagerie as of commit "
+            f"{hand.commit[:12]}: set MENAGERIE_ROOT to a checkout with that hand, or unset it to download one"
         )
 
 
 def _is_servo(actuator: mujoco.MjsActuator) -> bool:
-    """Whether it pulls a joint to where its control says: kp (ctrl - angle)."""
+    """Whether it is a position servo of a joint: kp (ctrl - angle)."""
     return bool(
         actuator.trntype == mujoco.mjtTrn.mjTRN_JOINT
         and actuator.dyntype != mujoco.mjtDyn.mjDYN_INTEGRATOR
@@ -215,7 +226,7 @@ def _add_tips(hand: Hand, spec: mujoco.MjSpec) -> None:
 
 
 def _set_contact(hand: Hand, spec: mujoco.MjSpec) -> None:
-    """Links touch the object only; pairs let fingertips touch one another and the palm. Contact is the task's."""
+    """Links touch only the object; pairs let fingertips touch one another and the palm, with the task's parameters."""
     ours = spec.default.geom
     tips = {PREFIX + body for body, _ in hand.tips.values()}
     meeting: dict[str, list[str]] = {}
@@ -227,7 +238,7 @@ def _set_contact(hand: Hand, spec: mujoco.MjSpec) -> None:
         touching = [geom for geom in body.geoms if geom.contype or geom.conaffinity]
         for geom in touching:
             if geom.type != mujoco.mjtGeom.mjGEOM_MESH and len(touching) < len(body.geoms):
-                geom.group = _UNSEEN  # what shows the link is another geom
+                geom.group = _UNSEEN  # another geom shows the link
             geom.contype, geom.conaffinity, geom.condim = 1, 0, ours.condim
             geom.friction, geom.solref, geom.solimp = ours.friction, ours.solref, ours.solimp
             if palm:

@@ -1,4 +1,8 @@
-"""Things to manipulate, made of primitives. Each stands on z = 0 with its middle `height` above it."""
+"""Objects to manipulate, made of primitives. Each stands on z = 0 with its center `height` above it.
+
+The MJCF files of tasks have bodies for the object and its goal, with default classes of the same names; `place` gives
+them the shape of an object.
+"""
 
 import dataclasses
 import functools
@@ -8,21 +12,30 @@ import mujoco
 import numpy as np
 
 from stickslip.mpc.task import GOAL, OBJECT, Array
-from stickslip.scenes import look
+from stickslip.scenes import look, mesh
+from stickslip.scenes.mesh import Mesh
 
 MASS = 0.01
-"""Of every object [kg], as light as foam: what a fingertip pushes with half a newton it can hold."""
+"""Mass of every object [kg]: as light as foam, so that fingertips that push with 0.5 N can hold it."""
 
 
 BUNNY = "bunny"
-"""The object that is a mesh; it comes with Warp's examples and takes usd-core to read (extra `bench`)."""
+"""The object that is a mesh; it comes with Warp's examples and needs usd-core to be read (extra `bench`)."""
 BUNNY_SIZE = 0.09
 """Its longest side [m]."""
+_TYPES = {
+    "box": mujoco.mjtGeom.mjGEOM_BOX,
+    "sphere": mujoco.mjtGeom.mjGEOM_SPHERE,
+    "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE,
+    "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
+    "ellipsoid": mujoco.mjtGeom.mjGEOM_ELLIPSOID,
+    "mesh": mujoco.mjtGeom.mjGEOM_MESH,
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A primitive: type and size in MuJoCo's words, where it is [m], how it is turned about its own x, y, z [rad]."""
+    """A primitive: MuJoCo's type and size, position [m], intrinsic rotations about x, y, z [rad]."""
 
     type: str
     size: tuple[float, ...]
@@ -30,10 +43,10 @@ class Part:
     euler: tuple[float, float, float] = (0.0, 0.0, 0.0)
     material: str = "sand"
     corners: Array | None = dataclasses.field(default=None, compare=False, repr=False)
-    """Of a mesh, where they are in the object [m]  (n, 3)."""
+    """Vertices of a mesh in the object's frame [m]  (n, 3)."""
 
     def depth(self, down: Array) -> float:
-        """How far it reaches from the object's middle along a unit vector `down`, seen from the object [m]."""
+        """Extent from the object's center along a unit vector `down` in the object's frame [m]."""
         if self.corners is not None:
             return float((self.corners @ down).max())
         turned = np.zeros(9)
@@ -55,7 +68,7 @@ class Part:
         return float(down @ self.pos) + reach
 
     def volume(self) -> float:
-        """m^3; what it shares with other parts is not taken off."""
+        """Volume [m^3]; overlap with other parts is not subtracted."""
         s = self.size
         if self.corners is not None:
             return 0.0
@@ -71,16 +84,16 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Thing:
-    """An object: its parts, and how high its middle is when it stands [m]."""
+    """An object: its parts, and the height of its center when it stands [m]."""
 
     height: float
     parts: tuple[Part, ...]
     mass: float = MASS
-    asset: str = ""
-    """MJCF of its meshes, to stand inside <asset>."""
+    mesh: Mesh | None = None
+    """The mesh of a part that is one."""
 
     def depth(self, quat: Array) -> float:
-        """How far below its middle it reaches when it is turned by `quat` (4,) [m]."""
+        """Distance from its center down to its lowest point in the orientation `quat` (4,) [m]."""
         matrix = np.zeros(9)
         mujoco.mju_quat2Mat(matrix, quat)
         return max(part.depth(-matrix[6:]) for part in self.parts)
@@ -171,39 +184,39 @@ THINGS: dict[str, Thing] = {
 
 @functools.cache
 def thing(name: str) -> Thing:
-    """The object of that name; raises MissingExtra if it is the bunny, and the package that reads it is not there."""
+    """The object of that name; raises MissingExtra if it is the bunny and usd-core is not installed."""
     if name != BUNNY:
         return THINGS[name]
-    from stickslip.scenes import mesh
-
     found = mesh.bunny()
     size = np.ptp(found.vertices, axis=0).max()
     small = dataclasses.replace(found, vertices=found.vertices * (BUNNY_SIZE / size))
     part = Part("mesh", (), material="cream", corners=small.vertices)
-    return Thing(-float(small.vertices[:, 2].min()), (part,), asset=small.asset(BUNNY))
+    return Thing(-float(small.vertices[:, 2].min()), (part,), mesh=small)
 
 
-def bodies(thing: Thing, pos: tuple[float, float, float]) -> str:
-    """MJCF of the object with its free joint, starting at `pos`, and of its goal, which only shows."""
+def place(spec: mujoco.MjSpec, thing: Thing, pos: tuple[float, float, float]) -> None:
+    """Give the bodies of the object and its goal in a spec the shape of `thing`, and put both at `pos`."""
+    for name in (OBJECT, GOAL):
+        body = spec.body(name)
+        body.pos = look.numbers(pos)
+        for geom in body.geoms:
+            spec.delete(geom)
+    if thing.mesh is not None:
+        thing.mesh.add_to(spec, BUNNY)
     total = sum(part.volume() for part in thing.parts) or 1.0
-    solid = shown = ""
     for i, part in enumerate(thing.parts):
-        size = f'mesh="{BUNNY}"' if part.corners is not None else f'size="{look.numbers(part.size)}"'
-        shape = f'type="{part.type}" {size} pos="{look.numbers(part.pos)}" euler="{look.numbers(part.euler)}"'
-        mass = thing.mass * (part.volume() / total if part.corners is None else 1.0)
-        solid += (
-            f'      <geom name="{OBJECT}_{i}" class="object" {shape} mass="{mass:.6g}" material="{part.material}"/>\n'
-        )
-        shown += f'      <geom class="goal" {shape}/>\n'
-    return (
-        f'    <body name="{OBJECT}" pos="{look.numbers(pos)}">\n'
-        f'      <freejoint name="{OBJECT}"/>\n{solid}    </body>\n'
-        f'    <body name="{GOAL}" mocap="true" pos="{look.numbers(pos)}">\n{shown}    </body>\n'
-    )
-
-
-DEFAULTS = """\
-    <default class="object"><geom friction="1 0.005 0.0001" condim="4"/></default>
-    <default class="goal"><geom contype="0" conaffinity="0" rgba="0.35 0.75 0.40 0.30" mass="0"/></default>
-"""
-"""Defaults that `bodies` needs, to stand inside <default>."""
+        for name in (OBJECT, GOAL):
+            geom = spec.body(name).add_geom(spec.find_default(name))
+            geom.type = _TYPES[part.type]
+            geom.size[: len(part.size)] = look.numbers(part.size)
+            if part.corners is not None:
+                geom.meshname = BUNNY
+            geom.pos, geom.alt.euler = look.numbers(part.pos), look.numbers(part.euler)
+            geom.alt.type = mujoco.mjtOrientation.mjORIENTATION_EULER
+            if name == OBJECT:
+                share = part.volume() / total if part.corners is None else 1.0
+                geom.name, geom.mass, geom.material = (
+                    f"{OBJECT}_{i}",
+                    look.rounded(thing.mass * share, 6),
+                    part.material,
+                )

@@ -6,16 +6,16 @@ from mujoco_warp import ConeType
 
 from stickslip.physics.comfree import exact
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import Scratch, impedance_force, unilateral
-from stickslip.physics.contact import impedance, point_velocity, wrench_at
-from stickslip.physics.mjwarp_private import ConstraintType, ContactType, vec5, vec10, vec11
-from stickslip.physics.rowfree.rows import MIN_INVERSE_MASS
+from stickslip.physics.comfree.rows import Workspace, impedance_force, unilateral
+from stickslip.physics.mjwarp.contact import impedance, point_velocity, wrench_at
+from stickslip.physics.mjwarp.private import ConstraintType, ContactType, vec5, vec10, vec11
+from stickslip.physics.mjwarp.rows import MIN_INVERSE_MASS
 
 wp.set_module_options({"enable_backward": False})
 
 
 EXACT_FLOOR = wp.constant(1.0e-2)
-"""Least share of the heuristic inverse mass that the exact one may have: it is 0 where a contact cannot give way."""
+"""Least share of the heuristic inverse mass that the exact one may have: it is 0 without compliance."""
 
 MAX_GAIN = wp.constant(0.5)
 """Largest share of its relative velocity that one contact or row may take away in a step."""
@@ -177,7 +177,7 @@ def _resolve_contact(
             contact_efc_address_out[conid, i] = row
 
 
-def resolve_contacts(m: Model, d: mjw.Data, s: Scratch, H: wp.array) -> None:
+def resolve_contacts(m: Model, d: mjw.Data, s: Workspace, H: wp.array) -> None:
     """Add the forces of all contacts; H is the integrator's matrix, for the exact impedance."""
     p = m.comfree
     gram = exact.contact_gram(m, d, H) if p.exact else wp.empty(0, dtype=vec11)

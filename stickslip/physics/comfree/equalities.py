@@ -5,18 +5,16 @@ A connect or weld acts between two bodies and needs only their twists. Couplings
 
 import mujoco_warp as mjw
 import warp as wp
-from mujoco_warp import ObjType
 
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import Gains, Scratch, row_force, row_mass
-from stickslip.physics.contact import conjugate, mul_quat, point_velocity, wrench_at
-from stickslip.physics.mjwarp_private import ConstraintType, EqType, vec5, vec12
-from stickslip.physics.rowfree.rows import (
+from stickslip.physics.comfree.rows import Gains, Workspace, row_force, row_mass
+from stickslip.physics.mjwarp.contact import conjugate, mul_quat, point_velocity, wrench_at
+from stickslip.physics.mjwarp.geometry import coupling, equality_frames
+from stickslip.physics.mjwarp.private import ConstraintType, EqType, vec5, vec12
+from stickslip.physics.mjwarp.rows import (
     Rows,
     Tendons,
     free_velocity,
-    polynomial,
-    polynomial_slope,
     pull_tendon,
     store_row,
     tendon_free_velocity,
@@ -83,32 +81,25 @@ def resolve_bodies(
     """A connect (3 rows) or weld (6 rows) between two bodies or sites."""
     data = equalities.data[worldid % equalities.data.shape[0], eqid]
     is_weld = equalities.type[eqid] == int(EqType.WELD)
-    body1 = equalities.obj1id[eqid]
-    body2 = equalities.obj2id[eqid]
-    anchor1 = wp.vec3(data[0], data[1], data[2])
-    anchor2 = wp.vec3(data[3], data[4], data[5])
-    if is_weld:  # MuJoCo stores the anchor of the second body first
-        anchor1, anchor2 = anchor2, anchor1
-    quat1 = wp.quat(1.0, 0.0, 0.0, 0.0)
-    quat2 = wp.quat(1.0, 0.0, 0.0, 0.0)
-    pos1 = wp.vec3()
-    pos2 = wp.vec3()
-    if equalities.objtype[eqid] == int(ObjType.SITE):
-        pos1 = site_xpos_in[worldid, body1]
-        pos2 = site_xpos_in[worldid, body2]
-        if is_weld:
-            site_id = worldid % site_quat.shape[0]
-            quat1 = mul_quat(xquat_in[worldid, site_bodyid[body1]], site_quat[site_id, body1])
-            quat2 = mul_quat(xquat_in[worldid, site_bodyid[body2]], site_quat[site_id, body2])
-        body1 = site_bodyid[body1]
-        body2 = site_bodyid[body2]
-    else:
-        pos1 = xpos_in[worldid, body1] + xmat_in[worldid, body1] @ anchor1
-        pos2 = xpos_in[worldid, body2] + xmat_in[worldid, body2] @ anchor2
-        if is_weld:
-            quat1 = mul_quat(xquat_in[worldid, body1], wp.quat(data[6], data[7], data[8], data[9]))
-            quat2 = xquat_in[worldid, body2]
-
+    frames = equality_frames(
+        equalities.type[eqid],
+        equalities.objtype[eqid],
+        equalities.obj1id[eqid],
+        equalities.obj2id[eqid],
+        data,
+        site_bodyid,
+        site_quat,
+        xpos_in,
+        xquat_in,
+        xmat_in,
+        site_xpos_in,
+        worldid,
+    )
+    body1 = frames.body1
+    body2 = frames.body2
+    quat1 = frames.quat1
+    pos1 = frames.pos1
+    pos2 = frames.pos2
     arm1 = pos1 - subtree_com_in[worldid, body_rootid[body1]]
     arm2 = pos2 - subtree_com_in[worldid, body_rootid[body2]]
     twist1 = twist_in[worldid, body1]
@@ -116,7 +107,7 @@ def resolve_bodies(
     gap = pos1 - pos2
     velocity = point_velocity(twist1, arm1) - point_velocity(twist2, arm2)
     scale = data[10]
-    conj2 = conjugate(quat2)
+    conj2 = conjugate(frames.quat2)
     turn = wp.vec3()
     if is_weld:
         error = mul_quat(conj2, quat1)
@@ -182,16 +173,16 @@ def resolve_joints(
     qpos0_id = worldid % qpos0.shape[0]
     invweight_id = worldid % dof_invweight0.shape[0]
     dof1 = jnt_dofadr[jnt1]
-    phi = qpos_in[worldid, jnt_qposadr[jnt1]] - qpos0[qpos0_id, jnt_qposadr[jnt1]] - data[0]
+    first = qpos_in[worldid, jnt_qposadr[jnt1]] - qpos0[qpos0_id, jnt_qposadr[jnt1]]
     u = free_velocity(gains.timestep, qvel_in, qacc_free_in, worldid, dof1)
     inverse = dof_invweight0[invweight_id, dof1]
-    slope = float(0.0)
+    second = float(0.0)
+    if jnt2 >= 0:
+        second = qpos_in[worldid, jnt_qposadr[jnt2]] - qpos0[qpos0_id, jnt_qposadr[jnt2]]
+    phi, slope = coupling(data, first, second, jnt2 >= 0)
     dof2 = int(-1)
     if jnt2 >= 0:
         dof2 = jnt_dofadr[jnt2]
-        x = qpos_in[worldid, jnt_qposadr[jnt2]] - qpos0[qpos0_id, jnt_qposadr[jnt2]]
-        phi -= polynomial(data, x) - data[0]
-        slope = polynomial_slope(data, x)
         u -= slope * free_velocity(gains.timestep, qvel_in, qacc_free_in, worldid, dof2)
         inverse += dof_invweight0[invweight_id, dof2]
     mass = row_mass(equalities.solimp[worldid % equalities.solimp.shape[0], eqid], phi, inverse)
@@ -227,14 +218,14 @@ def resolve_tendons(
     ten2 = equalities.obj2id[eqid]
     length0_id = worldid % tendon_length0.shape[0]
     invweight_id = worldid % tendons.invweight0.shape[0]
-    phi = tendons.length[worldid, ten1] - tendon_length0[length0_id, ten1] - data[0]
+    first = tendons.length[worldid, ten1] - tendon_length0[length0_id, ten1]
     u = tendon_free_velocity(gains.timestep, tendons, qvel_in, qacc_free_in, worldid, ten1)
     inverse = tendons.invweight0[invweight_id, ten1]
-    slope = float(0.0)
+    second = float(0.0)
     if ten2 >= 0:
-        x = tendons.length[worldid, ten2] - tendon_length0[length0_id, ten2]
-        phi -= polynomial(data, x) - data[0]
-        slope = polynomial_slope(data, x)
+        second = tendons.length[worldid, ten2] - tendon_length0[length0_id, ten2]
+    phi, slope = coupling(data, first, second, ten2 >= 0)
+    if ten2 >= 0:
         u -= slope * tendon_free_velocity(gains.timestep, tendons, qvel_in, qacc_free_in, worldid, ten2)
         inverse += tendons.invweight0[invweight_id, ten2]
     mass = row_mass(equalities.solimp[worldid % equalities.solimp.shape[0], eqid], phi, inverse)
@@ -351,7 +342,7 @@ def _resolve_equality(
         )
 
 
-def resolve_equalities(m: Model, d: mjw.Data, s: Scratch) -> None:
+def resolve_equalities(m: Model, d: mjw.Data, s: Workspace) -> None:
     """Add the forces of all equality constraints."""
     equalities = Equalities()
     equalities.type, equalities.objtype = m.eq_type, m.eq_objtype

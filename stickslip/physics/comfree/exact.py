@@ -2,15 +2,15 @@
 
 H is factored as L' D L along the tree, as Featherstone does for M: row i of L holds the ancestors of
 dof i, so the factor has the sparsity of M. A contact walks the two chains of dofs of its bodies and
-carries y = L'^-1 J' for its six directions in a scratch slot a dof; then J H^-1 J' = sum y^2 / D.
+carries y = L'^-1 J' for its six directions in a scratch slot per dof; then J H^-1 J' = sum y^2 / D.
 """
 
 import mujoco_warp as mjw
 import warp as wp
 
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.mjwarp_private import vec11
-from stickslip.physics.rowfree.tree import factor_tree
+from stickslip.physics.mjwarp.private import vec11
+from stickslip.physics.mjwarp.tree import factor_tree
 
 wp.set_module_options({"enable_backward": False})
 

@@ -5,9 +5,10 @@ import warp as wp
 from mujoco_warp import JointType
 
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import Gains, Scratch, row_force, row_mass, unilateral
-from stickslip.physics.mjwarp_private import ConstraintType, vec5
-from stickslip.physics.rowfree.rows import (
+from stickslip.physics.comfree.rows import Gains, Workspace, row_force, row_mass, unilateral
+from stickslip.physics.mjwarp.geometry import ball_limit, nearer_limit
+from stickslip.physics.mjwarp.private import ConstraintType, vec5
+from stickslip.physics.mjwarp.rows import (
     Rows,
     Tendons,
     free_velocity,
@@ -105,20 +106,9 @@ def _resolve_joint_limit(
     sign = float(1.0)
     axis = wp.vec3()
     if is_ball:
-        v = wp.vec3(qpos_in[worldid, adr + 1], qpos_in[worldid, adr + 2], qpos_in[worldid, adr + 3])
-        sine = wp.length(v)
-        angle = 2.0 * wp.atan2(sine, qpos_in[worldid, adr])
-        axis = wp.normalize(v)
-        if angle > wp.pi:  # the other way round is shorter
-            angle = 2.0 * wp.pi - angle
-            axis = -axis
-        dist = wp.max(bounds[0], bounds[1]) - angle
+        dist, axis = ball_limit(qpos_in, worldid, adr, bounds)
     else:
-        low = qpos_in[worldid, adr] - bounds[0]
-        high = bounds[1] - qpos_in[worldid, adr]
-        dist = wp.min(low, high)
-        if low >= high:
-            sign = -1.0
+        dist, sign = nearer_limit(qpos_in[worldid, adr], bounds)
     phi = dist - margin
     if phi >= 0.0:
         return
@@ -170,15 +160,10 @@ def _resolve_tendon_limit(
     tenid = ten_adr[index]
     bounds = tendon_range[worldid % tendon_range.shape[0], tenid]
     margin = tendon_margin[worldid % tendon_margin.shape[0], tenid]
-    low = tendons.length[worldid, tenid] - bounds[0]
-    high = bounds[1] - tendons.length[worldid, tenid]
-    dist = wp.min(low, high)
+    dist, sign = nearer_limit(tendons.length[worldid, tenid], bounds)
     phi = dist - margin
     if phi >= 0.0:
         return
-    sign = float(1.0)
-    if low >= high:
-        sign = -1.0
     u = sign * tendon_free_velocity(gains.timestep, tendons, qvel_in, qacc_free_in, worldid, tenid)
     inverse = tendons.invweight0[worldid % tendons.invweight0.shape[0], tenid]
     mass = row_mass(tendon_solimp_lim[worldid % tendon_solimp_lim.shape[0], tenid], phi, inverse)
@@ -191,7 +176,7 @@ def _resolve_tendon_limit(
     pull_tendon(tendons, worldid, tenid, sign * force, qfrc_row_out)
 
 
-def resolve_friction(m: Model, d: mjw.Data, s: Scratch) -> None:
+def resolve_friction(m: Model, d: mjw.Data, s: Workspace) -> None:
     """Add the dry friction of joints and tendons."""
     wp.launch(
         _resolve_friction,
@@ -212,7 +197,7 @@ def resolve_friction(m: Model, d: mjw.Data, s: Scratch) -> None:
     )
 
 
-def resolve_limits(m: Model, d: mjw.Data, s: Scratch) -> None:
+def resolve_limits(m: Model, d: mjw.Data, s: Workspace) -> None:
     """Add the forces of joint and tendon limits."""
     wp.launch(
         _resolve_joint_limit,

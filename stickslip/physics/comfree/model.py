@@ -8,7 +8,8 @@ import numpy as np
 import warp as wp
 
 from stickslip.errors import InputError
-from stickslip.physics.rowfree import model as rowfree
+from stickslip.physics.mjwarp import model as rowfree
+from stickslip.physics.mjwarp.data import extended
 
 DEFAULT_STIFFNESS = 0.2
 DEFAULT_DAMPING = 0.001
@@ -19,8 +20,8 @@ class Parameters:
     """What ComFree adds to a model; the arrays may be written to at any time.
 
     Attributes:
-        stiffness: k_user, one value or one a world          (*,)
-        damping: d_user, one value or one a world            (*,)
+        stiffness: k_user, one value or one per world          (*,)
+        damping: d_user, one value or one per world            (*,)
         smoothing: sharpness of the softplus, 1/N; 0 for the hard max(0, .)
         exact: whether contacts use the exact diagonal (10)
     """
@@ -43,13 +44,13 @@ class Model(rowfree.Model):
 
 
 def impedance_values(name: str, value: float | Iterable[float]) -> tuple[float, ...]:
-    """A stiffness or damping, one or one a world, as floats; raises InputError unless finite and not negative."""
+    """A stiffness or damping, one or one per world, as floats; raises InputError unless finite and not negative."""
     try:
         array = np.atleast_1d(np.asarray(value, dtype=float))
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number or one number a world, got {value!r}") from None
+        raise InputError(f"{name} must be a number or one number per world, got {value!r}") from None
     if array.ndim != 1 or array.size == 0:
-        raise InputError(f"{name} has shape {array.shape}: give one number, or one a world as shape (nworld,)")
+        raise InputError(f"{name} has shape {array.shape}: give one number, or one per world as shape (nworld,)")
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0.0)))
     if bad.size:
         where = f"{name}[{bad[0]}]" if array.size > 1 else name
@@ -70,11 +71,10 @@ def put_model(
     """MuJoCo Warp's model on the current device, with ComFree's parameters."""
     k = impedance_values("stiffness", stiffness)
     d = impedance_values("damping", damping)
-    m = rowfree.put_model(mjm, batch_sizes, Model)
-    m.comfree = Parameters(
+    parameters = Parameters(
         stiffness=wp.array(k, dtype=float),
         damping=wp.array(d, dtype=float),
         smoothing=smoothing,
         exact=exact,
     )
-    return m
+    return extended(Model, rowfree.put_model(mjm, batch_sizes), comfree=parameters)

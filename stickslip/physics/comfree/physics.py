@@ -1,46 +1,47 @@
 """The physics `ComFree`: contact forces in closed form in the dual cone of friction."""
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, final
 
 import mujoco
-import mujoco_warp as mjw
 
-from stickslip.errors import InputError
-from stickslip.physics.base import Stage
+from stickslip import parameters
+from stickslip.parameters import parameter
+from stickslip.physics.base import Stage, StagedPhysics
 from stickslip.physics.comfree import model, pipeline
-from stickslip.physics.rowfree.model import make_data, unsupported_features, warn_unused
-from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
+from stickslip.physics.mjwarp.data import Data
+from stickslip.physics.mjwarp.model import make_data, unsupported_features, warn_unused
+from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
 
 
 @final
+@parameters.checked
 @dataclasses.dataclass(frozen=True)
-class ComFree(WarpPhysics[model.Model]):
-    """Closed-form contact: one pass over the contacts, no solver, cost linear in contacts. It creeps.
-
-    Attributes:
-        stiffness: k_user, one number or one a world (`value[world % len]`)
-        damping: d_user, likewise
-        impedance: "heuristic", equations (11)-(13), or "exact", the diagonal of (10) for every facet
-        smoothing: sharpness of a softplus in the place of max(0, .), in 1/N; None for the hard form
-    """
+class ComFree(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]):
+    """Closed-form contact: one pass over the contacts, no solver, cost linear in contacts. It creeps."""
 
     name: ClassVar[str] = "comfree"
-    stiffness: float | Sequence[float] = model.DEFAULT_STIFFNESS
-    damping: float | Sequence[float] = model.DEFAULT_DAMPING
-    impedance: Literal["heuristic", "exact"] = "heuristic"
-    smoothing: float | None = None
+    rows_are_reported_only: ClassVar[bool] = True
+    stiffness: float | Sequence[float] = parameter(
+        model.DEFAULT_STIFFNESS, "k_user of the paper; more is stiffer", 0.0, per_world=True
+    )
+    damping: float | Sequence[float] = parameter(
+        model.DEFAULT_DAMPING, "d_user of the paper; more damps the approach more", 0.0, per_world=True
+    )
+    impedance: Literal["heuristic", "exact"] = parameter(
+        "heuristic",
+        "heuristic: equations (11)-(13); exact: the diagonal of (10) for every facet",
+        choices=("heuristic", "exact"),
+    )
+    smoothing: float | None = parameter(
+        None, "sharpness of the softplus that replaces max(0, .) [1/N]; None: max(0, .)", 0.0, above=True, kind=float
+    )
 
     def __post_init__(self) -> None:
         for name in ("stiffness", "damping"):
             values = model.impedance_values(name, getattr(self, name))
             object.__setattr__(self, name, values[0] if len(values) == 1 else values)
-        if self.impedance not in ("heuristic", "exact"):
-            raise InputError(f"impedance is {self.impedance!r}: use 'heuristic' or 'exact'")
-        if self.smoothing is not None and not (math.isfinite(self.smoothing) and self.smoothing > 0):
-            raise InputError(f"smoothing is {self.smoothing}: it must be positive (1/N), or None for the hard form")
 
     def check(self, mjm: mujoco.MjModel) -> None:
         self.put_model(mjm)
@@ -57,14 +58,14 @@ class ComFree(WarpPhysics[model.Model]):
         m.opt.run_qacc_smooth = False  # nothing here reads it: saves a solve where joints are damped
         return m
 
-    def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
-        return make_data(mjm, nworld, njmax, nconmax=nconmax)
+    def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> Data:
+        return Data.extend(make_data(mjm, nworld, njmax, nconmax=nconmax), mjm)
 
     def advance(self, m: model.Model, d: Data) -> None:
         pipeline.step(m, d)
 
     def stages(self, m: model.Model, d: Data) -> list[Stage]:
-        return pipeline.stages(m, d)
+        return pipeline.plan(m, d).timed()
 
 
 def put_model(

@@ -1,20 +1,17 @@
 """One ComFree step as named stages over MuJoCo Warp's own, with the solver replaced by the closed form."""
 
-from typing import Any
-
 import mujoco_warp as mjw
 import warp as wp
 
-from stickslip.physics.base import Stage
 from stickslip.physics.comfree.contacts import resolve_contacts
 from stickslip.physics.comfree.equalities import resolve_equalities
 from stickslip.physics.comfree.joints import resolve_friction, resolve_limits
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import Scratch, make_scratch
-from stickslip.physics.rowfree import pipeline as rowfree
-from stickslip.physics.rowfree.pipeline import Prediction, accelerate, fwd_acceleration, integrate, matrix, predict
-from stickslip.physics.rowfree.tree import gather_forces, predict_twists
-from stickslip.physics.stages import compose, run
+from stickslip.physics.comfree.rows import Workspace, make_workspace
+from stickslip.physics.mjwarp import pipeline as rowfree
+from stickslip.physics.mjwarp.pipeline import Prediction, Step, accelerate, advance, find_motion, predict
+from stickslip.physics.mjwarp.plan import PlanStage, StepPlan
+from stickslip.physics.mjwarp.tree import gather_forces, predict_twists
 
 
 def check_options(m: Model) -> None:
@@ -34,18 +31,18 @@ def make_rows(m: Model, d: mjw.Data) -> None:
             count.zero_()
     if sensed and not flags & _NO_LIMITS:
         at_rest = wp.zeros((d.nworld, m.nv), dtype=float)
-        resolve_limits(m, d, make_scratch(m, d, at_rest))
+        resolve_limits(m, d, make_workspace(m, d, at_rest))
 
 
 _NO_LIMITS = mjw.DisableBit.CONSTRAINT | mjw.DisableBit.LIMIT
 
 
-def constrain(m: Model, d: mjw.Data, prediction: Prediction) -> Scratch | None:
+def constrain(m: Model, d: mjw.Data, prediction: Prediction) -> Workspace | None:
     """Forces of equalities, dry friction and limits in closed form; needs no contacts. None if constraints are off."""
     flags = m.opt.disableflags
     if flags & mjw.DisableBit.CONSTRAINT or m.nv == 0:
         return None
-    s = make_scratch(m, d, prediction.qacc)
+    s = make_workspace(m, d, prediction.qacc)
     predict_twists(m, d, s.qacc_free, s.twist, s.wrench)
     if not flags & mjw.DisableBit.EQUALITY:
         resolve_equalities(m, d, s)
@@ -56,7 +53,7 @@ def constrain(m: Model, d: mjw.Data, prediction: Prediction) -> Scratch | None:
     return s
 
 
-def touch(m: Model, d: mjw.Data, prediction: Prediction, s: Scratch | None) -> None:
+def touch(m: Model, d: mjw.Data, prediction: Prediction, s: Workspace | None) -> None:
     """Forces of contacts in closed form, and the sum: qfrc_constraint, efc.Ma, efc.force, contact.efc_address."""
     if s is None:
         make_rows(m, d)
@@ -76,44 +73,36 @@ def solve(m: Model, d: mjw.Data) -> Prediction:
     return prediction
 
 
-def stages(m: Model, d: mjw.Data, made: dict[str, Any] | None = None) -> list[Stage]:
-    """The step as stages, to be run in this order; each may be repeated on its own to be timed.
+def integrate(m: Model, d: mjw.Data, prediction: Prediction) -> None:
+    """Advance the state by what `solve` found."""
+    advance(m, d, find_motion(m, d, prediction))
 
-    What one hands to another is in `made`; `run` adds to it.
-    """
+
+class _Step(Step[Model, mjw.Data]):
+    """A step with what "constraints" hands on to "contact"."""
+
+    workspace: Workspace | None = None
+
+    def constrain(self) -> None:
+        self.workspace = constrain(self.m, self.d, self.prediction)
+
+    def touch(self) -> None:
+        touch(self.m, self.d, self.prediction, self.workspace)
+
+
+def plan(m: Model, d: mjw.Data) -> StepPlan:
+    """The stages of a step and what they need; each may be repeated on its own to be timed."""
     check_options(m)
-    made = {} if made is None else made
-
-    def after_inertia() -> None:
-        made["matrix"] = matrix(m, d)
-
-    made["after inertia"] = after_inertia
-
-    def prediction() -> None:
-        made["prediction"] = predict(m, d, made.pop("matrix", None))
-
-    def constraints() -> None:
-        made["scratch"] = constrain(m, d, made["prediction"])
-
-    def contact() -> None:
-        touch(m, d, made["prediction"], made["scratch"])
-
-    return compose(
-        m,
-        d,
+    current = _Step(m, d, find_motion)
+    return current.plan(
         rows=lambda: make_rows(m, d),
-        acceleration=lambda: fwd_acceleration(m, d, factorize=True),
-        solve=[
-            ("prediction", prediction),
-            ("constraints", constraints),
-            ("contact", contact),
-            ("acceleration", lambda: accelerate(m, d)),
-        ],
-        integration=lambda: integrate(m, d, made["prediction"], made.pop("join", None)),
+        solve=(
+            PlanStage("constraints", current.constrain, ("prediction",)),
+            PlanStage("contact", current.touch, ("constraints", "collision")),
+        ),
     )
 
 
 def step(m: Model, d: mjw.Data) -> None:
     """Advance every world by its timestep."""
-    made: dict[str, Any] = {}
-    run(stages(m, d, made), m, d, made)
+    plan(m, d).run(d.qpos.device)

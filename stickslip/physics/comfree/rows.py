@@ -6,9 +6,9 @@ import mujoco_warp as mjw
 import warp as wp
 
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.contact import impedance
-from stickslip.physics.mjwarp_private import vec5
-from stickslip.physics.rowfree.rows import MIN_INVERSE_MASS, Rows, Tendons, rows_of, tendons_of
+from stickslip.physics.mjwarp.contact import impedance
+from stickslip.physics.mjwarp.private import vec5
+from stickslip.physics.mjwarp.rows import MIN_INVERSE_MASS, Rows, Tendons, rows_of, tendons_of
 
 wp.set_module_options({"enable_backward": False})
 
@@ -55,7 +55,7 @@ def row_force(gains: Gains, worldid: int, mass: float, u: float, phi: float) -> 
 
 
 @dataclasses.dataclass
-class Scratch:
+class Workspace:
     """What the constraint kernels of one step pass to each other.
 
     Attributes:
@@ -77,12 +77,12 @@ class Scratch:
     qfrc_row: wp.array
 
 
-def make_scratch(m: Model, d: mjw.Data, qacc_free: wp.array) -> Scratch:
-    """Scratch of one step; `twist` and `wrench` are not filled yet."""
+def make_workspace(m: Model, d: mjw.Data, qacc_free: wp.array) -> Workspace:
+    """Workspace of one step; `twist` and `wrench` are not filled yet."""
     gains = Gains()
     gains.timestep, gains.smoothing = m.opt.timestep, m.comfree.smoothing
     gains.stiffness, gains.damping = m.comfree.stiffness, m.comfree.damping
-    return Scratch(
+    return Workspace(
         gains,
         rows_of(d),
         tendons_of(m, d),

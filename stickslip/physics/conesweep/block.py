@@ -1,29 +1,9 @@
-"""Lanes that work on one world together: a few threads of a warp, or a whole block on CUDA; one on the CPU."""
+"""How many lanes work on one world: a few threads of a warp, or a whole block on CUDA; one on the CPU."""
 
-import warp as wp
-
-wp.set_module_options({"enable_backward": False})
-
-WARP = wp.constant(32)
-"""Threads of a warp."""
 LEAST_LANES = 4
 LEAST_WIDE = 8
 MAX_LANES = 256
-"""Fewest lanes of a world, in the sweeps and for what is done once a step, and most; the most are one block."""
-
-
-@wp.func_native("""
-#if defined(__CUDA_ARCH__)
-if (nlane > 32) __syncthreads();
-else __syncwarp();
-#endif
-""")
-def sync(nlane: int):
-    """Wait for all lanes of the world; what they wrote can be read afterwards.
-
-    Worlds that share a warp wait for each other, so that they run in step: every world has to come by the same way.
-    """
-    ...
+"""Fewest lanes of a world, in the sweeps and for what is done once per step, and most; the most are one block."""
 
 
 def lanes(least: int, pieces: float, most: float) -> int:

@@ -1,13 +1,13 @@
 """What the kernels of the cone sweep pass to each other, as Warp structs.
 
-N is naconmax; arrays of contacts and pairs have room for 2 N, the contacts of this step and those of the last.
+N is naconmax; arrays of contacts and pairs have capacity for 2 N, the contacts of this step and those of the last.
 """
 
 from typing import NamedTuple
 
 import warp as wp
 
-from stickslip.physics.mjwarp_private import vec5
+from stickslip.physics.mjwarp.private import vec5
 
 wp.set_module_options({"enable_backward": False})
 
@@ -25,10 +25,6 @@ ROUGH = wp.constant(-2.0)
 
 MOST_OF_PAIR = wp.constant(8)
 """Contacts that are resolved together; two bodies with more of them are several pairs."""
-
-CURSOR = wp.constant(0)
-SUBSTEPS_MOST = wp.constant(1)
-"""What all worlds share: room taken so far; most substeps of any world, so that worlds run in step."""
 
 FIXED = wp.constant(0)
 LONE = wp.constant(1)
@@ -48,13 +44,13 @@ class Traits(NamedTuple):
     Attributes:
         jointed: trees of several bodies, or with rows on their dofs
         rows: rows on dofs
-        links: connects or welds
+        equalities: connects or welds
         rough: friction other than the same in both tangents: spin, rolling, of pairs, surfaces that move
     """
 
     jointed: bool
     rows: bool
-    links: bool
+    equalities: bool
     rough: bool
 
 
@@ -143,15 +139,15 @@ class Settings:
     sweeps: int
     passes: int  # likewise
     jump: float
-    carry: bool
+    warm_start: bool
     slop: float
     correction: float
     restitution: float
 
 
 @wp.struct
-class Memory:
-    """Contacts of the last step by world, sorted: what is carried over."""
+class PreviousContacts:
+    """Contacts of the previous step by world, sorted."""
 
     num: wp.array[int]  # (nworld,)
     adr: wp.array[int]
@@ -180,7 +176,8 @@ class Work:
     num: wp.array[int]
     adr: wp.array[int]
     npair: wp.array[int]
-    shared: wp.array[int]  # (2,) of all worlds: see CURSOR and SUBSTEPS_MOST
+    cursor: wp.array[int]  # (1,) contacts of all worlds that have a place so far
+    substeps: wp.array[int]
     ncolor: wp.array[int]
     color_adr: wp.array2d[int]  # (nworld, COLORS + 1) where a colour begins in the order
     jointed_colors: wp.array[int]  # colours with something on a jointed tree, as bits
@@ -189,7 +186,7 @@ class Work:
     partial: wp.array2d[wp.vec3]  # (nworld, lanes)
     # MuJoCo Warp's contacts (N,)
     slot: wp.array[int]  # place among those of the world, -1: takes no part
-    age: wp.array[int]  # as in the memory
+    age: wp.array[int]  # as in the previous step
     # contacts (2 N,)
     unsorted_key: wp.array[wp.int64]
     unsorted_con: wp.array[int]
@@ -201,16 +198,17 @@ class Work:
     hand: wp.array[float]  # -1: the geoms are the other way round than the bodies, and with them the second tangent
     touch: wp.array[wp.vec4]  # records; friction is 0: none, < 0: see SPINNING and ROUGH; approach < 0: it bounces
     pull: wp.array[wp.vec4]  # records: what forces change along normal and tangents, forces per velocity
-    turn: wp.array[wp.vec4]  # records: likewise of spin and rolling; (0,) if no contact has them
+    turn: wp.array[wp.vec4]  # records: the same for spin and rolling; (0,) if no contact has them
     f: wp.array[wp.vec4]  # records
     f_mark: wp.array[wp.vec4]
     # pairs of bodies in contact (2 N,)
     first: wp.array[int]
     ncon: wp.array[int]
     bodies: wp.array[wp.vec2i]
-    lone: wp.array[wp.vec2i]  # likewise, -1 for one that is not lone
+    lone: wp.array[wp.vec2i]  # the same, -1 for one that is not lone
     point: wp.array[wp.vec4]  # what wrenches and twists of the pair refer to; the last number is not used
     color: wp.array[int]
+    place: wp.array[int]  # in the plan
     plan: wp.array[wp.vec4i]  # pairs by colour: pair, first contact, bodies with their kinds, count
     given: wp.array[wp.vec4]  # records: what the last sweep added, on the second body; what moves it without velocity
     next1: wp.array[int]  # pair after this one in the list of its first body, and of its second
@@ -263,21 +261,21 @@ class RowSet:
     f_mark: wp.array2d[float]
     df: wp.array2d[float]
     dp: wp.array2d[float]
-    carried: wp.array2d[float]
+    warm_start: wp.array2d[float]
 
 
 @wp.struct
-class Links:
+class Equalities:
     """Connects and welds: six directions between two bodies, three of them idle for a connect."""
 
     n: int
-    bodies: wp.array[wp.vec2i]  # (nlink,)
-    body_adr: wp.array[int]  # (nbody,) links of a body
+    bodies: wp.array[wp.vec2i]  # (nequality,)
+    body_adr: wp.array[int]  # (nbody,) equalities of a body
     body_num: wp.array[int]
-    body_link: wp.array[int]
-    active: wp.array2d[int]  # (nworld, nlink) from here on; 0, 3 or 6 directions
+    body_equality: wp.array[int]
+    active: wp.array2d[int]  # (nworld, nequality) from here on; 0, 3 or 6 directions
     color: wp.array2d[int]
-    order: wp.array2d[int]  # links by colour
+    order: wp.array2d[int]  # equalities by colour
     color_adr: wp.array2d[int]  # (nworld, COLORS + 1)
     point: wp.array2d[wp.vec3]
     error: wp.array2d[wp.spatial_vector]  # turn, gap
@@ -288,4 +286,4 @@ class Links:
     f_mark: wp.array2d[wp.spatial_vector]
     wrench: wp.array2d[wp.spatial_vector]
     push: wp.array2d[wp.spatial_vector]
-    carried: wp.array2d[wp.spatial_vector]  # in the frame of the first body
+    warm_start: wp.array2d[wp.spatial_vector]  # in the frame of the first body

@@ -7,7 +7,7 @@ displaced it (X, Px). A symmetric matrix of six is 21 numbers by rows; the three
 
 import warp as wp
 
-from stickslip.physics.mjwarp_private import vec5
+from stickslip.physics.mjwarp.private import vec5
 
 wp.set_module_options({"enable_backward": False})
 
@@ -51,6 +51,22 @@ return plan.data[i];
 def load_plan(plan: wp.array[wp.vec4i], i: int) -> wp.vec4i:
     """Entry i of a plan."""
     ...
+
+
+@wp.func(inline=True)
+def pack_plan(pair: int, first: int, bodies: wp.vec2i, kinds: wp.vec2i, form: int, count: int) -> wp.vec4i:
+    """What a sweep needs of a pair, in 16 bytes; kinds and form have two bits each, the count has four."""
+    last = ((bodies[1] * 4 + kinds[1]) * 4 + form) * 16 + count
+    return wp.vec4i(pair, first, bodies[0] * 4 + kinds[0], last)
+
+
+@wp.func(inline=True)
+def unpack_plan(plan: wp.vec4i) -> tuple[int, int, wp.vec2i, wp.vec2i, int, int]:
+    """Pair, first contact, bodies and their kinds, form and number of contacts."""
+    last = plan[3]
+    bodies = wp.vec2i(plan[2] >> 2, last >> 8)
+    kinds = wp.vec2i(plan[2] & 3, (last >> 6) & 3)
+    return plan[0], plan[1], bodies, kinds, (last >> 4) & 3, last & 15
 
 
 @wp.func_native("""

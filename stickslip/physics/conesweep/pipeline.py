@@ -1,18 +1,13 @@
 """One step of the cone sweep as named stages over MuJoCo Warp's own, with the solver replaced by the sweeps."""
 
-from collections.abc import Callable
-from typing import Any
-
 import mujoco_warp as mjw
 import warp as wp
 
-from stickslip.physics import mjwarp_private as private
-from stickslip.physics.base import Stage
 from stickslip.physics.conesweep import solver
-from stickslip.physics.conesweep.model import Model, scratch_of
-from stickslip.physics.rowfree import pipeline as rowfree
-from stickslip.physics.rowfree.pipeline import Prediction, accelerate, fwd_acceleration, matrix, predict
-from stickslip.physics.stages import compose, run
+from stickslip.physics.conesweep.model import Model, own_data
+from stickslip.physics.mjwarp import pipeline as rowfree
+from stickslip.physics.mjwarp.pipeline import Motion, Prediction, Step, accelerate, advance, predict
+from stickslip.physics.mjwarp.plan import PlanStage, StepPlan
 
 _NO_LIMITS = mjw.DisableBit.CONSTRAINT | mjw.DisableBit.LIMIT
 
@@ -27,18 +22,18 @@ def make_rows(m: Model, d: mjw.Data) -> None:
     for count in (d.ne, d.nf, d.nl, d.nefc):
         count.zero_()
     if m.sensor_limitpos_adr.size + m.sensor_limitvel_adr.size and not m.opt.disableflags & _NO_LIMITS:
-        solver.write_limit_rows(m, d, scratch_of(d))
+        solver.write_limit_rows(m, d, own_data(d).workspace)
 
 
 def resolve(m: Model, d: mjw.Data, prediction: Prediction) -> None:
     """Constraint forces: qfrc_constraint, efc.Ma, efc.force, contact.efc_address."""
     if m.opt.disableflags & mjw.DisableBit.CONSTRAINT or m.nv == 0:
         make_rows(m, d)
-        scratch_of(d).forget()
+        own_data(d).memory.clear()
         d.qfrc_constraint.zero_()
         wp.copy(d.efc.Ma, d.qfrc_smooth)
         return
-    solver.solve(m, d, scratch_of(d), prediction.qacc, prediction.factor.H if prediction.factor else d.M)
+    solver.solve(m, d, own_data(d).workspace, prediction.qacc, prediction.factor.H if prediction.factor else d.M)
 
 
 def solve(m: Model, d: mjw.Data) -> Prediction:
@@ -49,52 +44,30 @@ def solve(m: Model, d: mjw.Data) -> Prediction:
     return prediction
 
 
-def integrate(m: Model, d: mjw.Data, prediction: Prediction, join: Callable[[], None] | None = None) -> None:
-    """Advance the state by the motion that the sweeps found, and keep their forces for the next step.
-
-    `join` waits for qacc, where it is made beside this.
-    """
+def find_motion(m: Model, d: mjw.Data, prediction: Prediction) -> Motion:
+    """The motion that the sweeps found; their forces are kept for the next step."""
     if m.opt.disableflags & mjw.DisableBit.CONSTRAINT or m.nv == 0:
-        rowfree.integrate(m, d, prediction, join)
-        return
-    scratch = scratch_of(d)
-    solver.remember(m, d, scratch)
-    if join is not None:
-        join()
-    private.advance(m, d, scratch.qacc, scratch.velocity)
+        return rowfree.find_motion(m, d, prediction)
+    workspace = own_data(d).workspace
+    solver.remember(m, d, workspace)
+    return Motion(workspace.qacc, workspace.velocity)
 
 
-def stages(m: Model, d: mjw.Data, made: dict[str, Any] | None = None) -> list[Stage]:
-    """The step as stages, to be run in this order; each may be repeated on its own to be timed.
+def integrate(m: Model, d: mjw.Data, prediction: Prediction) -> None:
+    """Advance the state by the motion that the sweeps found."""
+    advance(m, d, find_motion(m, d, prediction))
 
-    What one hands to another is in `made`; `run` adds to it.
-    """
+
+def plan(m: Model, d: mjw.Data) -> StepPlan:
+    """The stages of a step and what they need; each may be repeated on its own to be timed."""
     check_options(m)
-    made = {} if made is None else made
-
-    def after_inertia() -> None:
-        made["matrix"] = matrix(m, d)
-
-    made["after inertia"] = after_inertia
-
-    def prediction() -> None:
-        made["prediction"] = predict(m, d, made.pop("matrix", None))
-
-    return compose(
-        m,
-        d,
+    current = Step(m, d, find_motion)
+    return current.plan(
         rows=lambda: make_rows(m, d),
-        acceleration=lambda: fwd_acceleration(m, d, factorize=True),
-        solve=[
-            ("prediction", prediction),
-            ("contact", lambda: resolve(m, d, made["prediction"])),
-            ("acceleration", lambda: accelerate(m, d)),
-        ],
-        integration=lambda: integrate(m, d, made["prediction"], made.pop("join", None)),
+        solve=(PlanStage("contact", lambda: resolve(m, d, current.prediction), ("prediction", "collision")),),
     )
 
 
 def step(m: Model, d: mjw.Data) -> None:
     """Advance every world by its timestep."""
-    made: dict[str, Any] = {}
-    run(stages(m, d, made), m, d, made)
+    plan(m, d).run(d.qpos.device)

@@ -1,32 +1,43 @@
-"""The launches: contacts by world, then everything from contacts to the new velocity with a few lanes a world."""
+"""The launches: contacts by world, then everything from contacts to the new velocity with a few lanes per world."""
 
 import functools
-from typing import Any
 
 import mujoco_warp as mjw
 import warp as wp
 
-from stickslip.physics.conesweep import aitken, carry, dofs, grouping, inertia, inverse, report, sweep
-from stickslip.physics.conesweep import rows as rowset
-from stickslip.physics.conesweep.block import MAX_LANES, WARP, sync
-from stickslip.physics.conesweep.inverse import Matrix
+from stickslip.physics.conesweep.bind import (
+    bodies_of,
+    contacts_of,
+    is_on,
+    joints_of,
+    matrix_of,
+    result_of,
+    welds_of,
+)
+from stickslip.physics.conesweep.block import MAX_LANES
 from stickslip.physics.conesweep.layout import (
     COLORS,
-    SUBSTEPS_MOST,
     Bodies,
     Contacts,
-    Links,
-    Memory,
+    Equalities,
+    PreviousContacts,
     RowSet,
     Settings,
     Traits,
     Tree,
     Work,
 )
-from stickslip.physics.conesweep.model import Model, Scratch
-from stickslip.physics.conesweep.report import Result
-from stickslip.physics.conesweep.rows import Joints, Welds
-from stickslip.physics.rowfree.rows import Rows, rows_of
+from stickslip.physics.conesweep.memory import report, warm_start
+from stickslip.physics.conesweep.memory.report import Result
+from stickslip.physics.conesweep.model import Model
+from stickslip.physics.conesweep.prepare import grouping, inertia, inverse, sorting
+from stickslip.physics.conesweep.prepare import rows as rowset
+from stickslip.physics.conesweep.prepare.inverse import Matrix
+from stickslip.physics.conesweep.prepare.rows import Joints, Welds
+from stickslip.physics.conesweep.sweep import aitken, dofs, sweep
+from stickslip.physics.conesweep.workspace import Workspace
+from stickslip.physics.mjwarp.lanes import WARP, sync_warp
+from stickslip.physics.mjwarp.rows import Rows, rows_of
 
 wp.set_module_options({"enable_backward": False})
 
@@ -38,18 +49,18 @@ FINE_PASSES = wp.constant(4)
 PASSES = wp.constant(8)
 
 JOINTED_JUMP = wp.constant(20.0)
-"""Most of a jump for models with joints: their constraints may pull against each other, and more has thrown them."""
+"""Largest jump for models with joints, whose constraints may oppose each other; larger jumps were unstable."""
 
 PREPARE_REGISTERS = 96
-"""Registers of a thread while a step is prepared: it waits for memory, so that more threads at once help more."""
+"""Registers per thread while a step is prepared. That is bound by memory latency, so that more threads help."""
 
 LEAST_BLOCK = 64
-"""Least threads of a block."""
+"""Fewest threads of a block."""
 
 
 @wp.func
 def count_substeps(wanted: int, timestep: float) -> int:
-    """Substeps of a step: what is wanted, or enough for its length."""
+    """Substeps of a step: as many as are asked for, or enough for its length."""
     if wanted > 0:
         return wanted
     return wp.where(timestep <= FINE_STEP, FINE_SUBSTEPS, SUBSTEPS)
@@ -57,7 +68,7 @@ def count_substeps(wanted: int, timestep: float) -> int:
 
 @wp.func
 def count_passes(wanted: int, timestep: float) -> int:
-    """Passes over the contacts of a pair, likewise."""
+    """Passes over the contacts of a pair: as many as are asked for, or enough for its length."""
     if wanted > 0:
         return wanted
     return wp.where(timestep <= FINE_STEP, FINE_PASSES, PASSES)
@@ -74,54 +85,56 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
         contacts: Contacts,
         bodies: Bodies,
         settings: Settings,
-        memory: Memory,
+        previous: PreviousContacts,
         matrix: Matrix,
         work: Work,
         rows: RowSet,
-        links: Links,
+        equalities: Equalities,
         joints: Joints,
         welds: Welds,
     ):
-        """What acts, how bodies give way to it, and the forces carried over from the last step."""
+        """What acts, how bodies respond to it, and the forces of the warm start."""
         thread = wp.tid()
         worldid = thread / nlane
         lane = thread - worldid * nlane
         found = work.num[worldid]
-        sync(nlane)
-        grouping.clear_world(tree, bodies, work, links, worldid, lane, nlane)
-        carry.keep_contacts(tree, contacts, bodies, memory, work, found, worldid, lane, nlane)
-        sync(nlane)
-        grouping.sort_contacts(tree, contacts, work, worldid, lane, nlane)
-        sync(nlane)
+        sync_warp(nlane)
+        grouping.clear_world(tree, bodies, work, equalities, worldid, lane, nlane)
+        sorting.sort_found(contacts, work, worldid, found, lane, nlane)
+        sync_warp(nlane)
+        warm_start.keep_contacts(tree, contacts, bodies, previous, work, found, worldid, lane, nlane)
+        sync_warp(nlane)
+        sorting.sort_all(tree, contacts, work, worldid, found, lane, nlane)
+        sync_warp(nlane)
         grouping.make_pairs(tree, contacts, work, worldid, lane, nlane)
-        carry.match_contacts(tree, contacts, bodies, memory, work, worldid, lane, nlane)
+        warm_start.match_contacts(tree, contacts, bodies, previous, work, worldid, lane, nlane)
         if wp.static(traits.rows):
             rowset.make_rows(tree, bodies, work, rows, joints, worldid, lane, nlane)
-        if wp.static(traits.links):
-            rowset.make_links(tree, bodies, links, welds, worldid, lane, nlane)
+        if wp.static(traits.equalities):
+            rowset.make_equalities(tree, bodies, equalities, welds, worldid, lane, nlane)
         inverse.invert_small_trees(tree, matrix, work, worldid, lane, nlane)
-        sync(nlane)
+        sync_warp(nlane)
         if lane == 0:
-            grouping.color_pairs(tree, work, links, worldid)
+            grouping.color_pairs(tree, work, equalities, worldid)
             timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
-            wp.atomic_max(work.shared, SUBSTEPS_MOST, count_substeps(settings.substeps, timestep))
-        grouping.link_pairs(tree, work, worldid, lane, nlane)
-        carry.carry_forces(tree, contacts, bodies, settings, memory, work, worldid, lane, nlane)
-        sync(nlane)
-        grouping.count_colors(tree, work, links, worldid, lane, nlane)
-        sync(nlane)
+            work.substeps[worldid] = count_substeps(settings.substeps, timestep)
+        grouping.list_pairs(tree, work, worldid, lane, nlane)
+        warm_start.restore_forces(tree, contacts, bodies, settings, previous, work, worldid, lane, nlane)
+        sync_warp(nlane)
+        grouping.count_colors(tree, work, equalities, worldid, lane, nlane)
+        sync_warp(nlane)
         if lane == 0:
-            grouping.place_colors(work, links, worldid)
-        sync(nlane)
-        grouping.order_pairs(tree, work, links, worldid, lane, nlane)
+            grouping.place_colors(work, equalities, worldid)
+        sync_warp(nlane)
+        grouping.order_pairs(tree, work, equalities, worldid, lane, nlane)
         inertia.weigh_bodies(tree, bodies, work, worldid, lane, nlane)
         if wp.static(traits.rows):
             rowset.count_rows(tree, work, rows, worldid, lane, nlane)
             rowset.feel_rows(tree, work, rows, worldid, lane, nlane)
-        sync(nlane)
+        sync_warp(nlane)
         inertia.weigh_pairs(tree, contacts, bodies, work, worldid, lane, nlane)
-        if wp.static(traits.links):
-            inertia.weigh_links(tree, bodies, work, links, worldid, lane, nlane)
+        if wp.static(traits.equalities):
+            inertia.weigh_equalities(tree, bodies, work, equalities, worldid, lane, nlane)
         if wp.static(traits.rows):
             rowset.weigh_rows(tree, work, rows, worldid, lane, nlane)
 
@@ -143,23 +156,29 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
         settings: Settings,
         work: Work,
         rows: RowSet,
-        links: Links,
+        equalities: Equalities,
     ):
-        """All substeps and sweeps of a step. Before the first, the carried forces act: sweep -1, colour -1."""
+        """All substeps and sweeps of a step. Before the first, the warm start acts: sweep -1, colour -1.
+
+        Worlds that share a warp pass the same barriers. One with fewer sweeps than its neighbours idles at the end,
+        so that no world's result depends on another's timestep.
+        """
         thread = wp.tid()
         worldid = thread / nlane
         lane = thread - worldid * nlane
         dt = bodies.timestep[worldid % bodies.timestep.shape[0]]
-        substeps = work.shared[SUBSTEPS_MOST]
+        substeps = work.substeps[worldid]
         h = dt / float(substeps)
         nsweep = substeps * settings.sweeps
         share = 1.0 - wp.pow(1.0 - settings.correction, 1.0 / float(substeps))  # of the depth, in a substep
         passes = count_passes(settings.passes, dt)
+        most_substeps = substeps
         ncolor = work.ncolor[worldid]
         jointed_colors = work.jointed_colors[worldid]
         if nlane > 1 and nlane < WARP:  # worlds that share a warp run in step
             first = worldid / (WARP / nlane) * (WARP / nlane)
             for other in range(first, wp.min(first + WARP / nlane, work.ncolor.shape[0])):
+                most_substeps = wp.max(most_substeps, work.substeps[other])
                 ncolor = wp.max(ncolor, work.ncolor[other])
                 jointed_colors = jointed_colors | work.jointed_colors[other]
         most = settings.jump
@@ -167,57 +186,67 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
             most = wp.min(most, JOINTED_JUMP)
         sweep.start_pairs(work, worldid, lane, nlane)
         dofs.start_rows(rows, worldid, lane, nlane)
-        sweep.start_links(links, worldid, lane, nlane)
-        sync(nlane)
-        for n in range(-1, nsweep):
+        sweep.start_equalities(equalities, worldid, lane, nlane)
+        sync_warp(nlane)
+        for n in range(-1, most_substeps * settings.sweeps):
+            acts = n < nsweep
             is_last = n >= 0 and (n + 1) % settings.sweeps == 0
             is_second = n % 2 == 1
-            may_jump = n >= 0 and settings.jump > 0.0 and n / 2 * 2 + 2 < nsweep
+            jumps = n >= 0 and settings.jump > 0.0
+            may_jump = jumps and n / 2 * 2 + 2 < nsweep
             if may_jump:
-                aitken.mark(tree, work, rows, links, is_second, worldid, lane, nlane)
-                sync(nlane)
+                aitken.mark(tree, work, rows, equalities, is_second, worldid, lane, nlane)
+            if jumps:
+                sync_warp(nlane)
             for c in range(wp.where(n < 0, 1, ncolor)):
                 color = wp.where(n < 0, -1, c)
                 if n >= 0:
-                    resolve_pairs(
-                        tree,
-                        bodies,
-                        settings,
-                        work,
-                        links,
-                        dt,
-                        h,
-                        share,
-                        passes,
-                        is_last,
-                        color,
-                        worldid,
-                        lane,
-                        nlane,
-                    )
-                    if wp.static(traits.rows) and color == 0:
+                    if acts:
+                        resolve_pairs(
+                            tree,
+                            bodies,
+                            settings,
+                            work,
+                            equalities,
+                            dt,
+                            h,
+                            share,
+                            passes,
+                            is_last,
+                            color,
+                            worldid,
+                            lane,
+                            nlane,
+                        )
+                    if wp.static(traits.rows) and color == 0 and acts:
                         dofs.resolve_rows(tree, settings, work, rows, dt, h, share, is_last, worldid, lane, nlane)
-                    sync(nlane)
+                    sync_warp(nlane)
                 if color < 0 or color == COLORS - 1:
-                    sweep.gather(tree, bodies, work, links, dt, is_last, color, worldid, lane, nlane)
-                    sync(nlane)
+                    if acts:
+                        sweep.gather(tree, bodies, work, equalities, dt, is_last, color, worldid, lane, nlane)
+                    sync_warp(nlane)
                 if wp.static(traits.jointed) and (n < 0 or ((jointed_colors >> c) & 1) == 1):
                     if wp.static(traits.rows) and n < 0:
                         dofs.gather_rows(tree, work, rows, worldid, lane, nlane)
-                        sync(nlane)
+                        sync_warp(nlane)
                     if wp.static(traits.rows) and color == 0 and rows.nmixed > 0:
-                        dofs.gather_wide_rows(tree, work, rows, worldid, lane, nlane)
-                        sync(nlane)
-                    move_dofs(tree, work, links, dt, is_last, color, worldid, lane, nlane)
-                    sync(nlane)
-            if may_jump and is_second:
-                work.partial[worldid, lane] = aitken.compare(tree, work, worldid, lane, nlane)
-                sync(nlane)
-                aitken.jump(tree, work, rows, links, most, worldid, lane, nlane)
-                sync(nlane)
+                        if acts:
+                            dofs.gather_wide_rows(tree, work, rows, worldid, lane, nlane)
+                        sync_warp(nlane)
+                    if acts:
+                        move_dofs(tree, work, equalities, dt, is_last, color, worldid, lane, nlane)
+                    sync_warp(nlane)
+            if jumps and is_second:
+                if may_jump:
+                    work.partial[worldid, lane] = aitken.compare(tree, work, worldid, lane, nlane)
+                sync_warp(nlane)
+                if may_jump:
+                    aitken.jump(tree, work, rows, equalities, most, worldid, lane, nlane)
+                sync_warp(nlane)
             if is_last:
-                sweep.drift(tree, work, h, worldid, lane, nlane)
-                sync(nlane)
+                if acts:
+                    sweep.drift(tree, work, h, worldid, lane, nlane)
+                sync_warp(nlane)
 
     return _sweep
 
@@ -230,7 +259,7 @@ def _finish(
     bodies: Bodies,
     work: Work,
     rows: RowSet,
-    links: Links,
+    equalities: Equalities,
     joints: Joints,
     welds: Welds,
     result: Result,
@@ -241,18 +270,18 @@ def _finish(
     worldid = thread / nlane
     lane = thread - worldid * nlane
     sweep.start_pairs(work, worldid, lane, nlane)
-    sync(nlane)
-    report.sum_bodies(tree, bodies, work, links, worldid, lane, nlane)
-    sync(nlane)
+    sync_warp(nlane)
+    report.sum_bodies(tree, bodies, work, equalities, worldid, lane, nlane)
+    sync_warp(nlane)
     report.finish_dofs(tree, bodies, work, rows, result, worldid, lane, nlane)
     if lane == 0:
-        report.number_rows(work, rows, links, joints, result, worldid)
+        report.number_rows(work, rows, equalities, joints, result, worldid)
     work.partial[worldid, lane] = wp.vec3(float(report.count_rows(contacts, work, result, worldid, lane, nlane)))
-    sync(nlane)
+    sync_warp(nlane)
     report.number_contacts(contacts, work, result, out, worldid, lane, nlane)
-    sync(nlane)
+    sync_warp(nlane)
     report.write_rows(bodies, rows, joints, out, worldid, lane, nlane)
-    report.write_links(links, welds, out, worldid, lane, nlane)
+    report.write_equalities(equalities, welds, out, worldid, lane, nlane)
     report.write_contacts(contacts, work, result, out, worldid, lane, nlane)
 
 
@@ -263,60 +292,18 @@ def _remember(
     contacts: Contacts,
     bodies: Bodies,
     settings: Settings,
-    memory: Memory,
+    previous: PreviousContacts,
     work: Work,
     rows: RowSet,
-    links: Links,
+    equalities: Equalities,
     welds: Welds,
 ):
     """What the next step starts from."""
     thread = wp.tid()
     worldid = thread / nlane
     lane = thread - worldid * nlane
-    carry.remember_contacts(tree, contacts, bodies, settings, work, memory, worldid, lane, nlane)
-    carry.remember_rows(bodies, settings, rows, links, welds, worldid, lane, nlane)
-
-
-def _fill(struct: Any, *sources: object, **given: object) -> Any:
-    """Set every attribute of a Warp struct: given, or of that name in the first source that has it."""
-    for name in struct._cls.vars:
-        if name in given:
-            setattr(struct, name, given[name])
-        else:
-            setattr(struct, name, next(getattr(s, name) for s in sources if hasattr(s, name)))
-    return struct
-
-
-def _contacts(d: mjw.Data) -> Contacts:
-    return _fill(Contacts(), d.contact, nmax=d.naconmax, count=d.nacon, overflow=d.overflow)
-
-
-def _bodies(m: Model, d: mjw.Data, qacc_free: wp.array) -> Bodies:
-    return _fill(Bodies(), d, m, qacc_free=qacc_free, timestep=m.opt.timestep)
-
-
-def _joints(m: Model, d: mjw.Data) -> Joints:
-    return _fill(
-        Joints(),
-        m,
-        d,
-        source=m.sweep.source,
-        equality=_is_on(m, mjw.DisableBit.EQUALITY),
-        friction=_is_on(m, mjw.DisableBit.FRICTIONLOSS),
-        limit=_is_on(m, mjw.DisableBit.LIMIT),
-    )
-
-
-def _welds(m: Model, d: mjw.Data) -> Welds:
-    return _fill(Welds(), m, d, eqid=m.sweep.eqid, equality=_is_on(m, mjw.DisableBit.EQUALITY))
-
-
-def _is_on(m: Model, part: mjw.DisableBit) -> bool:
-    return not m.opt.disableflags & part
-
-
-def _result(m: Model, d: mjw.Data, s: Scratch) -> Result:
-    return _fill(Result(), d, Ma=d.efc.Ma, qacc=s.qacc, velocity=s.velocity, cone=int(m.opt.cone))
+    warm_start.remember_contacts(tree, contacts, bodies, settings, work, previous, worldid, lane, nlane)
+    warm_start.remember_rows(bodies, settings, rows, equalities, welds, worldid, lane, nlane)
 
 
 def _threads(d: mjw.Data, nlane: int) -> dict[str, int]:
@@ -328,59 +315,59 @@ def _block(size: int) -> int:
     return -(-size // int(WARP)) * int(WARP)
 
 
-def write_limit_rows(m: Model, d: mjw.Data, s: Scratch) -> None:
+def write_limit_rows(m: Model, d: mjw.Data, s: Workspace) -> None:
     """Rows of limits alone, without forces: sensors of limits read them before there are any."""
-    inputs = [m.sweep.tree, _bodies(m, d, d.qacc), s.work, s.rows, _joints(m, d), _result(m, d, s), rows_of(d)]
+    inputs = [m.sweep.tree, bodies_of(m, d, d.qacc), s.work, s.rows, joints_of(m, d), result_of(m, d, s), rows_of(d)]
     wp.launch(report.limit_rows, dim=d.nworld, inputs=inputs)
 
 
-def solve(m: Model, d: mjw.Data, s: Scratch, qacc_free: wp.array, H: wp.array) -> None:
-    """Constraint forces of the step: qfrc_constraint, efc.Ma and rows in the data, the motion in the scratch.
+def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, H: wp.array) -> None:
+    """Constraint forces of the step: qfrc_constraint, efc.Ma and rows in the data, the motion in the workspace.
 
     Args:
         m: model
         d: data
-        s: its scratch
+        s: its workspace
         qacc_free: acceleration without constraints
         H: the integrator's matrix
     """
     tree, settings = m.sweep.tree, m.sweep.settings
-    contacts, bodies = _contacts(d), _bodies(m, d, qacc_free)
-    joints, welds = _joints(m, d), _welds(m, d)
+    contacts, bodies = contacts_of(d), bodies_of(m, d, qacc_free)
+    joints, welds = joints_of(m, d), welds_of(m, d)
     s.counters.zero_()
-    if _is_on(m, mjw.DisableBit.CONTACT):
+    if is_on(m, mjw.DisableBit.CONTACT):
         wp.launch(grouping.count_contacts, dim=d.naconmax, inputs=[tree, contacts, s.work])
-        wp.launch(grouping.place_worlds, dim=d.nworld, inputs=[s.memory, s.work])
+        wp.launch(grouping.place_worlds, dim=d.nworld, inputs=[s.previous, s.work])
         wp.launch(grouping.group_contacts, dim=d.naconmax, inputs=[tree, contacts, s.work])
     else:
         s.work.adr.zero_()
-        s.memory.num.zero_()
-    matrix = _fill(Matrix(), m, H=H)
-    held = [s.work, s.rows, s.links]
+        s.previous.num.zero_()
+    matrix = matrix_of(m, H)
+    held = [s.work, s.rows, s.equalities]
     if tree.nlarge:
         size = _block(m.sweep.largest) if d.qpos.device.is_cuda else 1
         nlane = min(size, MAX_LANES)
         inputs = [nlane, tree, matrix, s.work]
         wp.launch(inverse.invert_kernel(size), d.nworld * tree.nlarge * nlane, inputs=inputs, block_dim=nlane)
-    inputs = [s.wide, tree, contacts, bodies, settings, s.memory, matrix, *held, joints, welds]
+    inputs = [s.wide, tree, contacts, bodies, settings, s.previous, matrix, *held, joints, welds]
     wp.launch(_prepare_kernel(m.sweep.traits), inputs=inputs, **_threads(d, s.wide))
     wp.launch(_sweep_kernel(m.sweep.traits), inputs=[s.nlane, tree, bodies, settings, *held], **_threads(d, s.nlane))
-    inputs = [s.wide, tree, contacts, bodies, *held, joints, welds, _result(m, d, s), rows_of(d)]
+    inputs = [s.wide, tree, contacts, bodies, *held, joints, welds, result_of(m, d, s), rows_of(d)]
     wp.launch(_finish, inputs=inputs, **_threads(d, s.wide))
 
 
-def remember(m: Model, d: mjw.Data, s: Scratch) -> None:
+def remember(m: Model, d: mjw.Data, s: Workspace) -> None:
     """Keep the forces of the step for the next one."""
     inputs = [
         s.wide,
         m.sweep.tree,
-        _contacts(d),
-        _bodies(m, d, d.qacc),
+        contacts_of(d),
+        bodies_of(m, d, d.qacc),
         m.sweep.settings,
-        s.memory,
+        s.previous,
         s.work,
         s.rows,
-        s.links,
-        _welds(m, d),
+        s.equalities,
+        welds_of(m, d),
     ]
     wp.launch(_remember, inputs=inputs, **_threads(d, s.wide))

@@ -2,43 +2,57 @@
 
 import abc
 import dataclasses
-from collections.abc import Mapping
 from typing import ClassVar
 
 import mujoco
-import warp as wp
 
 from stickslip.errors import InputError
+from stickslip.parameters import parameter
 from stickslip.physics.base import CountingPhysics, Health
-from stickslip.physics.convex import model
-from stickslip.physics.convex.data import factor_overflow, limit_notes, room_of
-from stickslip.physics.convex.external import External
-from stickslip.physics.rowfree.model import warn_unused
-from stickslip.physics.settings import check_count, check_number
-from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
-from stickslip.state import State
+from stickslip.physics.convex.step import model
+from stickslip.physics.convex.step.data import Data, factor_overflow, limit_notes, workspace_of
+from stickslip.physics.convex.step.external import External
+from stickslip.physics.mjwarp.model import warn_unused
+from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
 
 
-class ConvexPhysics(WarpPhysics[model.Model], CountingPhysics[model.Model, Data], abc.ABC):
-    """A physics whose steps are convex problems; the fields here are those that every one of them has."""
+@dataclasses.dataclass(frozen=True)
+class ConvexPhysics(WarpPhysics[model.Model, Data], CountingPhysics[model.Model, Data], abc.ABC):
+    """A physics whose steps are convex problems, with the parameters that all of them have."""
 
     name: ClassVar[str]
-    stiffness: float | None
-    dissipation: float | None
-    stiction: float | None
-    ahead: float
-    iterations: int
-    passes: int
-    external: External | None
+    stiffness: float | None = parameter(
+        None,
+        "stiffness of every contact geom [N/m]; None: the geom's or model's own, or from solref and mass",
+        0.0,
+        1e15,
+        above=True,
+        kind=float,
+    )
+    dissipation: float | None = parameter(
+        None,
+        "Hunt-Crossley dissipation of every contact geom [s/m]; None: the geom's or model's own, or from solref",
+        0.0,
+        1e6,
+        kind=float,
+    )
+    stiction: float | None = parameter(
+        None, "velocity below which contacts stick [m/s]; None: the model's, or 1e-6", 0.0, 1.0, above=True, kind=float
+    )
+    speculative_margin: float = parameter(
+        0.005,
+        "distance at which contacts are found before they touch, added to the model's gap [m]",
+        0.0,
+        1.0,
+        was="ahead",
+    )
+    iterations: int = parameter(100, "most iterations of Newton's method in a solve", 1)
+    passes: int = parameter(
+        2, "solves per step, each with friction from the normal forces of the one before; the paper has 1", 1
+    )
+    external: External | None = parameter(None, "an external system coupled to the model", kind=object)
 
-    def check_shared(self) -> None:
-        """Raise InputError unless the fields that all have are fit."""
-        check_number("stiffness", self.stiffness, 0.0, 1e15, optional=True)
-        check_number("dissipation", self.dissipation, 0.0, 1e6, optional=True, included=True)
-        check_number("stiction", self.stiction, 0.0, 1.0, optional=True)
-        check_number("ahead", self.ahead, 0.0, 1.0, included=True)
-        check_count("iterations", self.iterations, 1)
-        check_count("passes", self.passes, 1)
+    def __post_init__(self) -> None:
         if self.external is not None and not isinstance(self.external, External):
             raise InputError(f"external is {self.external!r}: it must be a stickslip.External, or None")
 
@@ -51,7 +65,7 @@ class ConvexPhysics(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]
         with naming_unsupported(self.name, model.unsupported_features(mjm)):
             m = model.put_model(
                 mjm,
-                ahead=self.ahead,
+                ahead=self.speculative_margin,
                 stiction=self.stiction,
                 stiffness=self.stiffness,
                 dissipation=self.dissipation,
@@ -61,19 +75,7 @@ class ConvexPhysics(WarpPhysics[model.Model], CountingPhysics[model.Model, Data]
         m.opt.warn_overflow = False  # health() says it, once and with the number to raise
         return m
 
-    def arrays(self, m: model.Model, d: Data) -> Mapping[str, wp.array]:
-        return {**super().arrays(m, d), **room_of(d).carried()}
-
-    def set_state(self, m: model.Model, d: Data, state: State) -> Data:
-        super().set_state(m, d, state)
-        room_of(d).forget(wp.ones(d.nworld, dtype=bool))
-        return d
-
-    def _reset(self, d: Data, mask: wp.array) -> Data:
-        room_of(d).forget(mask)
-        return super()._reset(d, mask)
-
     def health(self, m: model.Model, d: Data) -> Health:
-        health, room = super().health(m, d), room_of(d)
-        overflow, notes = (*health.overflow, *factor_overflow(room)), (*health.notes, *limit_notes(room))
+        health, work = super().health(m, d), workspace_of(d)
+        overflow, notes = (*health.overflow, *factor_overflow(work)), (*health.notes, *limit_notes(work))
         return dataclasses.replace(health, overflow=overflow, notes=notes)

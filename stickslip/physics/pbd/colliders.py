@@ -27,7 +27,7 @@ _TINY = wp.constant(wp.float64(1.0e-15))  # a vector shorter than this has no di
 
 @wp.struct
 class Colliders:
-    """Geoms that stand still or are moved by hand; fixed. One entry a collider, except `hfield_data`.
+    """Geoms of the world and of mocap bodies; constant. One entry per collider, except `hfield_data`.
 
     Attributes:
         kind: mujoco.mjtGeom
@@ -152,7 +152,7 @@ def _nearest_cylinder(radius: wp.float64, half: wp.float64, point: wp.vec3d) -> 
 
 @wp.func
 def _nearest_box(size: wp.vec3d, point: wp.vec3d) -> Nearest:
-    """Of a box with half lengths size; inside, its nearest face, the first of those as near."""
+    """Of a box with half lengths size; inside, its nearest face; the first on a tie."""
     zero = wp.float64(0.0)
     over = wp.vec3d(wp.abs(point[0]), wp.abs(point[1]), wp.abs(point[2])) - size
     arm = wp.max(over, wp.vec3d(zero))

@@ -1,15 +1,15 @@
 """Which particles touch what, once a substep.
 
-Clusters of particles are looked at first, then the particles of those that are near something; what they touch is
+Clusters of particles are looked at first, then the particles of clusters that are near something; what they touch is
 listed, and then each contact is written down in full.
 """
 
 import warp as wp
 
 from stickslip.physics.pbd.colliders import nearest
-from stickslip.physics.pbd.hand import collider_at, drift_of
 from stickslip.physics.pbd.lanes import first_bit, lane_count, sync, sync_any
 from stickslip.physics.pbd.layout import NOBODY, Bodies, Moment, Options, Shape, Step, Surface, Touching, real
+from stickslip.physics.pbd.mocap import collider_at, drift_of
 from stickslip.physics.pbd.near import apart_from, back_of, near_bits, wake
 
 wp.set_module_options({"enable_backward": False})
@@ -71,8 +71,8 @@ class Met:
 
 @wp.func
 def note(touching: Touching, worldid: int, index: int, particle: int, met: Met):
-    """Put a contact on the list, if there is room."""
-    if index < touching.room:
+    """Put a contact on the list, if it fits."""
+    if index < touching.capacity:
         touching.particle[worldid, index] = particle
         touching.other[worldid, index] = met.other
         touching.collider[worldid, index] = met.collider
@@ -147,12 +147,12 @@ def meet(s: Step, moment: Moment, worldid: int, particle: int, index: int):
 
     for collider in range(shape.ncollider):
         if shape.meets[geom, shape.collider_geom[collider]]:
-            held = collider_at(shape, s.world.hand, worldid, collider, moment.over)
-            near = nearest(s.colliders, collider, wp.transpose(held.mat) * (at - held.pos), radius + margin)
+            pose = collider_at(shape, s.world.mocap, worldid, collider, moment.over)
+            near = nearest(s.colliders, collider, wp.transpose(pose.mat) * (at - pose.pos), radius + margin)
             if near.dist - radius < margin:
                 met.other = NOBODY
                 met.collider = collider
-                met.normal = held.mat * near.normal
+                met.normal = pose.mat * near.normal
                 met.gap = near.dist - radius
                 if index >= 0:
                     note(touching, worldid, index + count, particle, met)
@@ -178,7 +178,7 @@ class Side:
     at: wp.vec3d  # where the particle is at the end of the substep [m]
     place: wp.vec3d  # where it is touched, in the frame of its body about the centre of mass [m]
     lever: wp.vec3d  # the same at the start of the substep, in the axes of the world [m]
-    way: wp.vec3d  # of the particle in the substep [m]
+    way: wp.vec3d  # displacement of the particle in the substep [m]
     roll: real  # how far outward the touched place comes by turning alone [m]
 
 
@@ -228,7 +228,7 @@ def settle(s: Step, moment: Moment, worldid: int, index: int):
     point = mine.at - (radius + real(0.5) * gap) * normal
     mass = bodies.body[worldid, body].grain
     velocity = bodies.slot[worldid, body].vel
-    # how far the particle comes in the substep along the normal, against what it touches
+    # displacement of the particle in the substep along the normal, relative to the other surface
     way = wp.dot(normal, mine.way)
     their_roll = real(0.0)
     rest = real(0.0)
@@ -257,7 +257,7 @@ def settle(s: Step, moment: Moment, worldid: int, index: int):
         mu = friction_between(s.surface, worldid, geom, shape.collider_geom[collider])
         if shape.collider_mocap[collider] >= 0:
             touched = mine.at - radius * normal
-            drift = drift_of(s.world.hand, moment, worldid, shape.collider_mocap[collider], touched)
+            drift = drift_of(s.world.mocap, moment, worldid, shape.collider_mocap[collider], touched)
         way -= dt * wp.dot(normal, drift)
         rest = wp.dot(normal, mine.at) - gap
     slack = slack_of(s.options, gap - way, dt)
@@ -287,8 +287,6 @@ def find(s: Step, moment: Moment, worldid: int, lane: int):
     for k in range(lane, shape.nbody * shape.nword, s.nlane):
         body = k // shape.nword
         s.near[worldid, body, k % shape.nword] = near_bits(shape, bodies, worldid, body, k % shape.nword)
-    for k in range(lane, touching.particle_num.shape[1], s.nlane):
-        touching.particle_num[worldid, k] = 0
     sync(s.nlane)
     awake = wake(s, moment, worldid, lane)
     total = int(0)
@@ -317,17 +315,14 @@ def find(s: Step, moment: Moment, worldid: int, lane: int):
                 again = sync_any(again, s.nlane)
         if count == 1:
             note(touching, worldid, first, particle, last)
-        count = wp.min(count, touching.room - first)
+        count = wp.min(count, touching.capacity - first)
         if count > 0:
-            if particle < touching.particle_num.shape[1]:
-                touching.particle_adr[worldid, particle] = first
-                touching.particle_num[worldid, particle] = count
             wp.atomic_min(bodies.adr, worldid, shape.owner[particle], first)
             wp.atomic_add(bodies.num, worldid, shape.owner[particle], count)
         base += s.nlane
     if lane == 0:
         touching.count[worldid] = total
     sync(s.nlane)
-    for index in range(lane, wp.min(total, touching.room), s.nlane):
+    for index in range(lane, wp.min(total, touching.capacity), s.nlane):
         settle(s, moment, worldid, index)
     sync(s.nlane)

@@ -1,4 +1,4 @@
-"""Iterations of a substep on bodies that are told by their momentum: contacts change it, and bodies follow.
+"""Iterations of a substep on bodies described by their momentum: contacts change it, and poses follow.
 
 The momentum of a body, P and L, is what the impulses of its contacts make it; from it follows where its particles are
 at the end of the substep: the centre goes by `dt P / m`, and the rotation is the one in the course of which particles
@@ -76,7 +76,7 @@ def predict(bodies: Bodies, worldid: int, body: int, dt: real):
 
 @wp.func
 def iterate(s: Step, it: Iteration, worldid: int, body: int, lane: int, nlane: int) -> int:
-    """One iteration for one body; whether one of its contacts still moved, of those of this lane."""
+    """One iteration for one body; returns whether a contact of this lane still moved."""
     bodies = s.bodies
     touching = s.touching
     slot = it.read * s.shape.nbody + body
@@ -96,7 +96,7 @@ def iterate(s: Step, it: Iteration, worldid: int, body: int, lane: int, nlane: i
     for k in range(lane, num, nlane):
         c = first + k
         normal = touching.normal[worldid, c]
-        # how far it has come since the start of the substep, against what it touches
+        # displacement since the start of the substep, relative to the other surface
         way = it.dt * vel + change * touching.lever[worldid, c]
         own = way
         gain = mine

@@ -5,14 +5,14 @@ Their number is a power of two. Lanes are in teams: a team works on one body at 
 
 import warp as wp
 
-from stickslip.physics.pbd.layout import Impulse, Singles, Sums
+from stickslip.physics.pbd.layout import Impulse, Sums
 
 wp.set_module_options({"enable_backward": False})
 
 WARP = 32
 MOST_LANES = 256
 """Threads of a warp; most lanes of a world on CUDA."""
-CROWDED_WORLDS, CROWDED_PARTICLES = 2048, 128
+BATCH_WORLDS, BATCH_PARTICLES = 2048, 128
 """From so many worlds on, and up to so many particles, two worlds of one body share a warp."""
 PARTICLES_A_LANE = 8
 """As many of one body are work enough for a lane."""
@@ -53,7 +53,7 @@ def sync_any(x: int, nlane: int) -> int:
     ...
 
 
-_SUM = f"""
+TEAM_SUM = f"""
 #if defined(__CUDA_ARCH__)
 {_MASK}
 __shared__ REAL partial[COUNT * 32];
@@ -78,23 +78,18 @@ if (nlane > 32) {{
 #endif
 return x;
 """
+"""Code of a sum over the lanes of a team, the same in each, in a fixed order: COUNT numbers of the type REAL."""
 
 
-@wp.func_native(_SUM.replace("REAL", "double").replace("COUNT", "15"))
+@wp.func_native(TEAM_SUM.replace("REAL", "double").replace("COUNT", "15"))
 def team_sum(x: Sums, nlane: int) -> Sums:
     """Sum of x over the lanes of a team, the same in each, in a fixed order."""
     ...
 
 
-@wp.func_native(_SUM.replace("REAL", "double").replace("COUNT", "6"))
+@wp.func_native(TEAM_SUM.replace("REAL", "double").replace("COUNT", "6"))
 def team_impulse(x: Impulse, nlane: int) -> Impulse:
     """The same of an impulse."""
-    ...
-
-
-@wp.func_native(_SUM.replace("REAL", "float").replace("COUNT", "12"))
-def team_sum_single(x: Singles, nlane: int) -> Singles:
-    """The same in single precision."""
     ...
 
 
@@ -153,7 +148,7 @@ def lanes_of(nbody: int, nparticle: int, nworld: int, cuda: bool) -> tuple[int, 
     """
     if not cuda:
         return 1, 1
-    if nbody <= 1 and nparticle <= CROWDED_PARTICLES and nworld >= CROWDED_WORLDS:
+    if nbody <= 1 and nparticle <= BATCH_PARTICLES and nworld >= BATCH_WORLDS:
         return WARP // 2, 1
     count = WARP
     wanted = nparticle / PARTICLES_A_LANE if nbody <= 1 else WARP * nbody

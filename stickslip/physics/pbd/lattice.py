@@ -69,7 +69,7 @@ def best(solid: Solid, radius: float, setting: str) -> Array:
             break
     if not found:
         raise InputError(f"no sphere of radius {radius:.3g} m fits into {solid.name}: raise {setting}")
-    return min(found, key=lambda entry: (entry[1], -entry[0]))[2]  # the first of those that are alike
+    return min(found, key=lambda entry: (entry[1], -entry[0]))[2]  # the first on a tie
 
 
 def _batches(lattices: Iterator[Array]) -> Iterator[list[Array]]:

@@ -24,10 +24,6 @@ Impulse = wp.types.vector(length=6, dtype=wp.float64)
 """Over the contacts of a body: mass times displacement (3), and its moment about the centre (3)."""
 
 
-Singles = wp.types.vector(length=12, dtype=float)
-"""Sums over the particles of a body, in single precision."""
-
-
 @wp.struct
 class Shape:
     """Bodies, their particles, and what they meet; fixed.
@@ -131,14 +127,12 @@ class Bodies:
 
 @wp.struct
 class Touching:
-    """Contacts of each world, sorted by particle, (nworld, room); an array each, since neighbours are read together."""
+    """Contacts of each world, sorted by particle, (nworld, capacity); one array per field for coalesced reads."""
 
-    room: int
-    count: wp.array[int]  # in the last substep, those without room too  (nworld,)
+    capacity: int
+    count: wp.array[int]  # in the last substep, dropped ones included  (nworld,)
     most: wp.array[int]  # that ever were of these  (nworld,)
     shown: wp.array[int]  # after the last step, of two sides one: those that touch or have a force  (nworld,)
-    particle_adr: wp.array2d[int]  # contacts of each particle, where they are asked for  (nworld, nparticle), or none
-    particle_num: wp.array2d[int]
     particle: wp.array2d[int]
     other: wp.array2d[int]  # particle, or NOBODY
     collider: wp.array2d[int]
@@ -147,11 +141,11 @@ class Touching:
     normal: wp.array2d[wp.vec3d]  # towards the particle
     gap: wp.array2d[real]  # when it was found, and after a step then [m]
     place: wp.array2d[wp.vec3d]  # where it is touched, in the frame of its body about the centre of mass [m]
-    opposite: wp.array2d[wp.vec3d]  # likewise of the other
+    opposite: wp.array2d[wp.vec3d]  # the same for the other body
     rest: wp.array2d[real]  # what is to be taken off normal . (centre - centre) of the particles for the gap [m]
     slack: wp.array2d[real]  # of the gap that may stay for now [m]; not positive
     lever: wp.array2d[wp.vec3d]  # from the centre of mass to `place` at the start of the substep, in the world [m]
-    counter: wp.array2d[wp.vec3d]  # likewise to `opposite`
+    counter: wp.array2d[wp.vec3d]  # the same for `opposite`
     clearance: wp.array2d[real]  # what may be closed of the gap of the start of the substep [m]
     point: wp.array2d[wp.vec3d]  # in the world [m]
     arm: wp.array2d[wp.vec3d]  # from where the centre of mass was to where the push acts [m]
@@ -159,15 +153,6 @@ class Touching:
     shift: wp.array2d[wp.vec3d]  # displacement so far in this substep [m]
     # the same after the last iteration, without what was extrapolated [m]; in the end, force [N]
     last: wp.array2d[wp.vec3d]
-
-
-@wp.struct
-class Particles:
-    """Particles one by one, in single precision and in the coordinates of the world, (nworld, nparticle)."""
-
-    x: wp.array2d[wp.vec3]  # [m]
-    v: wp.array2d[wp.vec3]  # [m/s]
-    start: wp.array2d[wp.vec3]  # where they were at the start of the substep [m]
 
 
 @wp.struct
@@ -179,10 +164,10 @@ class Exact:
 
 
 @wp.struct
-class Hand:
-    """Bodies that are moved by hand: where they were at the end of the last step, and are to be at the end of this."""
+class Mocap:
+    """Mocap bodies: their poses at the end of the last step and at the end of this one."""
 
-    pos_before: wp.array2d[wp.vec3]  # (nworld, nmocap) [m]; not a number where they have only just been put
+    pos_before: wp.array2d[wp.vec3]  # (nworld, nmocap) [m]; NaN after a reset
     quat_before: wp.array2d[wp.quat]
     pos: wp.array2d[wp.vec3]
     quat: wp.array2d[wp.quat]
@@ -209,7 +194,7 @@ class World:
     body_iquat: wp.array2d[wp.quat]
     qfrc_applied: wp.array2d[float]
     xfrc_applied: wp.array2d[wp.spatial_vector]
-    hand: Hand
+    mocap: Mocap
     time: wp.array[float]
     qpos: wp.array2d[float]
     qvel: wp.array2d[float]
@@ -217,25 +202,22 @@ class World:
 
 @wp.struct
 class Options:
-    """Parameters of a step; see `Pbd`."""
+    """Parameters of a step. `PbdR` has fixed values for the flags; the published forms have others."""
 
     substeps: int
     iterations: int
     tolerance: real  # of the distance that weight falls in a substep; 0: all iterations are made
     relaxation: real  # 0: as far as the contacts of a body allow
     margin: real  # of a particle's radius
-    packed: int
-    surface: int
-    relative: int
-    accumulate: int
-    velocity: int  # whether velocities follow displacements, not positions
-    linear: int  # whether shape matching leaves momentum alone
-    angular: int
+    packed: int  # mass, centre and inertia of a body are those of its particles (PbdR: 0)
+    surface: int  # contacts act where particles touch, not in their centres (PbdR: 1)
+    relative: int  # friction between bodies follows their relative velocity (PbdR: 1)
+    accumulate: int  # forces are bounded over a substep, not in each iteration (PbdR: 1)
 
 
 @wp.struct
 class Step:
-    """All that the kernels of a step are given; `particles` only where they move one by one."""
+    """Everything the kernels of a step work on."""
 
     shape: Shape
     colliders: Colliders
@@ -245,7 +227,6 @@ class Step:
     exact: Exact
     bodies: Bodies
     touching: Touching
-    particles: Particles
     near: wp.array3d[int]  # bits of bodies that may touch each other           (nworld, nbody, nword)
     awake: wp.array2d[int]  # clusters that may touch something, in order        (nworld, ncluster)
     nlane: int  # of a world

@@ -11,17 +11,18 @@ import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.errors import InputError
+from stickslip.physics.mjwarp import data as warp_data
 from stickslip.physics.pbd import colliders as solid
 from stickslip.physics.pbd import layout
 from stickslip.physics.pbd.clusters import boxes_around, clustered
 from stickslip.physics.pbd.lanes import lanes_of
-from stickslip.physics.pbd.layout import Bodies, Exact, Hand, Particles, Shape, Surface, Touching, real
+from stickslip.physics.pbd.layout import Bodies, Exact, Mocap, Shape, Surface, Touching, real
 from stickslip.physics.pbd.packing import pack
 
 Array = NDArray[np.float64]
 
 MARGIN = 0.25
-"""How far ahead contacts are noticed, in radii."""
+"""Distance at which contacts are detected, in radii."""
 _OWN_CELLS = 64.0
 """Most cells of a body's grid for each of its particles."""
 
@@ -67,14 +68,13 @@ class Model(mjw.Model):
 
 
 @dataclasses.dataclass
-class Room:
-    """What a step keeps with the data.
+class Workspace:
+    """What a step stores in the data.
 
     Attributes:
         exact: the state in double precision
-        bodies, touching: room to work in; contacts stay until the next step
-        hand: where bodies that are moved by hand were
-        particles: one by one, where the method asks for it; else empty
+        bodies, touching: working arrays; contacts stay until the next step
+        mocap: poses of mocap bodies before the step
         near: bits of bodies that may touch each other            (nworld, nbody, nword)
         awake: clusters that may touch something                  (nworld, ncluster)
         nlane, nteam: lanes of a world, and teams of them
@@ -84,8 +84,7 @@ class Room:
     exact: Exact
     bodies: Bodies
     touching: Touching
-    hand: Hand
-    particles: Particles
+    mocap: Mocap
     near: wp.array
     awake: wp.array
     nlane: int
@@ -94,10 +93,10 @@ class Room:
 
 
 @dataclasses.dataclass
-class Data(mjw.Data):
-    """MuJoCo Warp's data with room for particle bodies."""
+class Data(warp_data.Data):
+    """MuJoCo Warp's data with the workspace for particle bodies."""
 
-    room: Room
+    workspace: Workspace
 
 
 def unsupported_features(mjm: mujoco.MjModel) -> list[str]:
@@ -140,15 +139,6 @@ def unsupported_features(mjm: mujoco.MjModel) -> list[str]:
     return found
 
 
-def bare_bodies(mjm: mujoco.MjModel, bodies: Sequence[Body]) -> list[str]:
-    """Which bodies have no particles, in one sentence if there are any."""
-    bare = [mjm.body(body.root).name or f"body {body.root}" for body in bodies if not len(body.radius)]
-    if not bare:
-        return []
-    advice = "give them one, or take PbdR with coordinates='body'"
-    return [f"bodies without a geom that may touch: {_listed([repr(name) for name in bare])}; {advice}"]
-
-
 def _listed(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
@@ -158,7 +148,7 @@ def _collides(mjm: mujoco.MjModel) -> NDArray[np.bool_]:
 
 
 def _colliders(mjm: mujoco.MjModel) -> list[int]:
-    """Geoms of the world, and of what is welded to it or is moved by hand, that may be touched."""
+    """Geoms of the world, and of bodies welded to it and of mocap bodies, that may be touched."""
     still = mjm.body_weldid[mjm.geom_bodyid] == 0
     mocap = mjm.body_mocapid[mjm.body_rootid[mjm.geom_bodyid]] >= 0
     return [int(g) for g in np.flatnonzero((still | mocap) & _collides(mjm))]
@@ -228,18 +218,21 @@ def _thickness(body: Body) -> float:
 
 def put_model(mjm: mujoco.MjModel, bodies: tuple[Body, ...]) -> Model:
     """MuJoCo Warp's model with these bodies, on the current device."""
-    base = mjw.put_model(mjm)
-    m = Model.__new__(Model)
-    m.__dict__.update(base.__dict__)
-    m.bodies = bodies
     geoms = _colliders(mjm)
-    m.colliders, m.kept = solid.make_colliders(mjm, geoms)
-    m.shape = _make_shape(mjm, bodies, geoms)
-    m.surface = Surface()
-    m.surface.condim = wp.array(mjm.geom_condim, dtype=int)
-    m.surface.priority = wp.array(mjm.geom_priority, dtype=int)
-    m.weightless = wp.zeros(1, dtype=wp.vec3)
-    return m
+    colliders, kept = solid.make_colliders(mjm, geoms)
+    surface = Surface()
+    surface.condim = wp.array(mjm.geom_condim, dtype=int)
+    surface.priority = wp.array(mjm.geom_priority, dtype=int)
+    return warp_data.extended(
+        Model,
+        mjw.put_model(mjm),
+        bodies=bodies,
+        shape=_make_shape(mjm, bodies, geoms),
+        colliders=colliders,
+        surface=surface,
+        weightless=wp.zeros(1, dtype=wp.vec3),
+        kept=kept,
+    )
 
 
 def _make_shape(mjm: mujoco.MjModel, bodies: Sequence[Body], geoms: Sequence[int]) -> Shape:
@@ -346,10 +339,8 @@ def _grid(body: Body, largest: float) -> tuple[float, Array, Array, NDArray[np.i
     return side, low, cells, start, order
 
 
-def make_room(
-    mjm: mujoco.MjModel, bodies: tuple[Body, ...], nworld: int, nconmax: int | None, *, one_by_one: bool
-) -> Room:
-    """Room for particle bodies in so many worlds; contacts for each particle, or `nconmax` if that is more.
+def make_workspace(mjm: mujoco.MjModel, bodies: tuple[Body, ...], nworld: int, nconmax: int | None) -> Workspace:
+    """Workspace for particle bodies in so many worlds; contacts for each particle, or `nconmax` if that is more.
 
     Two particles that touch have a contact each.
     """
@@ -363,37 +354,23 @@ def make_room(
         wp.zeros((nworld, 2 * nbody), dtype=layout.Slot),
     )
     state.adr, state.num = (wp.zeros((nworld, nbody), dtype=int) for _ in range(2))
-    room = 2 * max(nconmax or 0, nparticle, 32)
-    touching.room = room
+    capacity = 2 * max(nconmax or 0, nparticle, 32)
+    touching.capacity = capacity
     touching.count, touching.most, touching.shown = (wp.zeros(nworld, dtype=int) for _ in range(3))
     for name, var in Touching.vars.items():
-        if name not in ("room", "count", "most", "shown", "particle_adr", "particle_num"):
-            setattr(touching, name, wp.zeros((nworld, room), dtype=var.type.dtype))
-    single = nparticle if one_by_one else 0
-    touching.particle_adr, touching.particle_num = (wp.zeros((nworld, single), dtype=int) for _ in range(2))
-    particles = Particles()
-    for name in Particles.vars:
-        setattr(particles, name, wp.zeros((nworld, single), dtype=wp.vec3))
-    hand = Hand()
-    hand.pos_before = wp.full((nworld, mjm.nmocap), wp.vec3(np.nan), dtype=wp.vec3)
-    hand.quat_before = wp.full((nworld, mjm.nmocap), wp.quat(np.nan, np.nan, np.nan, np.nan), dtype=wp.quat)
+        if name not in ("capacity", "count", "most", "shown"):
+            setattr(touching, name, wp.zeros((nworld, capacity), dtype=var.type.dtype))
+    mocap = Mocap()
+    mocap.pos_before = wp.full((nworld, mjm.nmocap), wp.vec3(np.nan), dtype=wp.vec3)
+    mocap.quat_before = wp.full((nworld, mjm.nmocap), wp.quat(np.nan, np.nan, np.nan, np.nan), dtype=wp.quat)
     nlane, nteam = lanes_of(nbody, nparticle, nworld, wp.get_device().is_cuda)
     near = wp.zeros((nworld, max(nbody, 1), max(-(-nbody // 32), 1)), dtype=int)
     awake = wp.zeros((nworld, sum(len(body.clusters) for body in bodies)), dtype=int)
-    return Room(exact, state, touching, hand, particles, near, awake, nlane, nteam, bodies)
+    return Workspace(exact, state, touching, mocap, near, awake, nlane, nteam, bodies)
 
 
-def own_data(d: mjw.Data, room: Room) -> Data:
-    """MuJoCo Warp's data with that room."""
-    out = Data.__new__(Data)
-    out.__dict__.update(d.__dict__)
-    out.room = room
-    return out
-
-
-def room_of(d: mjw.Data) -> Room:
-    """The room of data that was made for particle bodies."""
-    room = getattr(d, "room", None)
-    if not isinstance(room, Room):
-        raise InputError("this data has no room for particles: make it with make_data of the physics that steps it")
-    return room
+def workspace_of(d: mjw.Data) -> Workspace:
+    """The workspace of data made for particle bodies."""
+    if not isinstance(d, Data):
+        raise InputError("this data is not for particle bodies: make it with make_data of the physics that steps it")
+    return d.workspace

@@ -3,16 +3,16 @@
 import warp as wp
 
 from stickslip.physics.pbd.colliders import is_within, may_reach
-from stickslip.physics.pbd.hand import collider_at
 from stickslip.physics.pbd.lanes import first_bit, lane_count, sync
 from stickslip.physics.pbd.layout import Bodies, Moment, Options, Shape, Step, real
+from stickslip.physics.pbd.mocap import collider_at
 
 wp.set_module_options({"enable_backward": False})
 
 
 @wp.func
 def apart_from(bodies: Bodies, worldid: int, body: int, from_centre: wp.vec3d, theirs: int) -> wp.vec3d:
-    """A point of a body, told from its centre of mass, from that of another [m]."""
+    """A point given relative to one body's centre of mass, relative to another's [m]."""
     return bodies.slot[worldid, body].pos - bodies.slot[worldid, theirs].pos + from_centre
 
 
@@ -80,9 +80,9 @@ def is_near(s: Step, moment: Moment, worldid: int, cluster: int) -> int:
     from_centre = turn * (shape.cluster_middle[cluster] - bodies.body[worldid, body].centre)
     at = bodies.slot[worldid, body].pos + from_centre
     for collider in range(shape.ncollider):
-        held = collider_at(shape, s.world.hand, worldid, collider, moment.over)
-        back = wp.transpose(held.mat)
-        if may_reach(s.colliders, collider, back * (at - held.pos), extent(back * turn, half, pad)):
+        pose = collider_at(shape, s.world.mocap, worldid, collider, moment.over)
+        back = wp.transpose(pose.mat)
+        if may_reach(s.colliders, collider, back * (at - pose.pos), extent(back * turn, half, pad)):
             return 1
     for word in range(shape.nword):
         bits = s.near[worldid, body, word]

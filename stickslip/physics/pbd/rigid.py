@@ -112,7 +112,7 @@ def rotation_of(a: wp.mat33d, guess: wp.mat33d) -> wp.mat33d:
 def turned_towards(a: wp.mat33d, guess: wp.mat33d, inverse: wp.mat33d) -> wp.mat33d:
     """The same for a body that is nearly there: of a = R S, inverse = (tr(S) - S)^-1 is known.
 
-    Each step leaves of an angle what it is as a share of a radian; where a few do not suffice, the long way is taken.
+    Each step squares the angle that is left [rad]; where a few steps do not suffice, the full computation is used.
     """
     r = guess
     left = real(1.0)

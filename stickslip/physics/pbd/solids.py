@@ -28,7 +28,7 @@ _STARTS = 16
 _NEARLY = 0.7
 """Depth, in radii, of as many others, near which a sphere may fit."""
 _CLIMBS = 20
-"""Steps on the way there."""
+"""Steps from each start."""
 _PUSHES = 4
 """Away from the surface after each step."""
 _GAIN = 0.02
@@ -174,7 +174,7 @@ class Polyhedron(Solid):
         self.depth = self.nearest(self.nodes)[0]
 
     def fits(self, centre: Array, radius: float) -> NDArray[np.bool_]:
-        # depths differ by no more than the way between the points, and of one sign they are all along it, if it is less
+        # depth is 1-Lipschitz: it changes by at most the distance, and keeps its sign where the distance is less
         index = np.clip(np.rint((centre - self.low) / self.cell).astype(int), 0, self.shape - 1)
         node = np.ravel_multi_index(tuple(index.T), tuple(self.shape))
         way, depth = np.linalg.norm(self.nodes[node] - centre, axis=1), self.depth[node]

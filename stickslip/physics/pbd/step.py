@@ -5,7 +5,7 @@ from types import ModuleType
 import mujoco_warp as mjw
 import warp as wp
 
-from stickslip.physics.pbd import fitted, impulse
+from stickslip.physics.pbd import impulse
 from stickslip.physics.pbd.contact import answer_of
 from stickslip.physics.pbd.find import find, forget_contacts
 from stickslip.physics.pbd.lanes import sync, sync_any
@@ -13,7 +13,6 @@ from stickslip.physics.pbd.layout import (
     NOBODY,
     Bodies,
     Exact,
-    Hand,
     Iteration,
     Moment,
     Options,
@@ -23,6 +22,7 @@ from stickslip.physics.pbd.layout import (
     World,
     real,
 )
+from stickslip.physics.pbd.mocap import finish_mocap
 from stickslip.physics.pbd.rigid import diagonal, matrix_of, quaternion_of, trace_of, vec4d
 
 wp.set_module_options({"enable_backward": False})
@@ -33,9 +33,9 @@ EARTH = wp.constant(real(9.81))
 """Acceleration that contacts are held against [m/s^2]."""
 MOMENTUM = wp.constant(real(0.65))
 """Most of the last displacement of a contact that the next one is begun with."""
-REGISTERS, CROWDED_REGISTERS = 255, 128
+REGISTERS, BATCH_REGISTERS = 255, 128
 """Most of a thread on CUDA; the fewer, the more worlds are worked on at a time, and the slower each."""
-CROWD = 1 << 15
+BATCH_THREADS = 1 << 15
 """Threads from which on that pays."""
 _DROPPED = wp.constant(int(mjw.OverflowType.NARROWPHASE))
 """MuJoCo Warp's bit for contacts that were dropped."""
@@ -102,7 +102,7 @@ def weigh(shape: Shape, world: World, bodies: Bodies, options: Options, worldid:
 
 @wp.func
 def start(shape: Shape, world: World, exact: Exact, bodies: Bodies, worldid: int, body: int):
-    """A body as qpos and qvel tell it, and the forces on it."""
+    """A body's state from qpos and qvel, and the forces on it."""
     a = shape.body_qposadr[body]
     b = shape.body_dofadr[body]
     for k in range(7):
@@ -176,14 +176,6 @@ def show(shape: Shape, world: World, exact: Exact, bodies: Bodies, worldid: int,
         world.qvel[worldid, b + k] = float(exact.qvel[worldid, b + k])
 
 
-@wp.func
-def let_go(hand: Hand, worldid: int):
-    """What is moved by hand has arrived."""
-    for k in range(hand.pos.shape[1]):
-        hand.pos_before[worldid, k] = hand.pos[worldid, k]
-        hand.quat_before[worldid, k] = hand.quat[worldid, k]
-
-
 @wp.struct
 class Lanes:
     """Which of the lanes of a world this is, and of its team."""
@@ -247,22 +239,22 @@ def end_step(s: Step, lanes: Lanes, worldid: int, most: int, moment: Moment):
         for body in range(lanes.team, s.shape.nbody, s.nteam):
             show(s.shape, s.world, s.exact, s.bodies, worldid, body)
     found = int(0)
-    for k in range(lanes.lane, wp.min(s.touching.count[worldid], s.touching.room), s.nlane):
+    for k in range(lanes.lane, wp.min(s.touching.count[worldid], s.touching.capacity), s.nlane):
         found += weigh_contact(s.shape, s.bodies, s.touching, worldid, k, moment.dt)
     if found > 0:
         wp.atomic_add(s.nacon, 0, found)
         wp.atomic_add(s.touching.shown, worldid, found)
     if lanes.lane == 0:
         s.touching.most[worldid] = wp.max(s.touching.most[worldid], most)
-        let_go(s.world.hand, worldid)
+        finish_mocap(s.world.mocap, worldid)
         s.world.time[worldid] = float(real(s.world.time[worldid]) + moment.timestep)
-        if most > s.touching.room:
+        if most > s.touching.capacity:
             s.overflow[worldid] = s.overflow[worldid] | _DROPPED
 
 
 @wp.kernel
 def look(s: Step):
-    """Find the contacts there are, and leave every world as it is."""
+    """Find the current contacts; the state does not change."""
     shape = s.shape
     options = s.options
     world = s.world
@@ -316,7 +308,7 @@ def next_pace(pace: real) -> real:
 
 @wp.func
 def start_all(s: Step, lanes: Lanes, worldid: int):
-    """Every body as qpos and qvel tell it, and no contact to show."""
+    """Set every body from qpos and qvel, and report no contacts."""
     if lanes.lane == 0:
         s.touching.shown[worldid] = 0
     if lanes.mate == 0:
@@ -325,12 +317,12 @@ def start_all(s: Step, lanes: Lanes, worldid: int):
             start(s.shape, s.world, s.exact, s.bodies, worldid, body)
 
 
-def _make_advance(form: ModuleType, registers: int = REGISTERS) -> wp.Kernel:
+def make_advance(form: ModuleType, registers: int = REGISTERS) -> wp.Kernel:
     """A kernel that advances every world by its timestep.
 
     Args:
-        form: how bodies answer to contacts, `impulse` or `fitted`
-        registers: most of a thread on CUDA
+        form: module that says how bodies respond to contacts, such as `impulse`
+        registers: limit per thread on CUDA
     """
     predict, iterate, finish = form.predict, form.iterate, form.finish
     iterates_at_rest = form.ITERATES_AT_REST
@@ -383,6 +375,5 @@ def _make_advance(form: ModuleType, registers: int = REGISTERS) -> wp.Kernel:
     return advance
 
 
-advance = _make_advance(impulse)
-advance_crowded = _make_advance(impulse, CROWDED_REGISTERS)
-advance_fitted = _make_advance(fitted)
+advance = make_advance(impulse)
+advance_batch = make_advance(impulse, BATCH_REGISTERS)

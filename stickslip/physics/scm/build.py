@@ -23,7 +23,8 @@ from stickslip.physics.scm.structure import (
     touching_pairs,
     without_contact,
 )
-from stickslip.physics.scm.system import Inputs, Params, State, System
+from stickslip.physics.scm.system import System
+from stickslip.physics.scm.values import Inputs, Params, State
 
 if TYPE_CHECKING:
     from stickslip.physics.scm.physics import Scm

@@ -10,7 +10,6 @@ from stickslip.errors import InputError
 from stickslip.physics.scm import grids
 from stickslip.physics.scm.grids import Quads
 from stickslip.physics.scm.remesh import gather, remesh
-from stickslip.physics.settings import check_count
 from stickslip.state import check_finite
 
 Array = NDArray[np.float64]
@@ -82,7 +81,8 @@ def gathered(vertices: Array, triangles: NDArray[np.int64], points: int) -> Clou
         points: how many
     """
     vertices, triangles = np.asarray(vertices, dtype=float), np.asarray(triangles, dtype=np.int64)
-    check_count("points", points, 6, 1_000_000)
+    if isinstance(points, bool) or not isinstance(points, int) or not 6 <= points <= 1_000_000:
+        raise InputError(f"points is {points!r}: it must be a whole number from 6 to 1000000")
     if vertices.ndim != 2 or vertices.shape[1:] != (3,) or triangles.ndim != 2 or triangles.shape[1:] != (3,):
         raise InputError(f"vertices and triangles have shapes {vertices.shape} and {triangles.shape}, expected (n, 3)")
     if not len(triangles) or triangles.min() < 0 or triangles.max() >= len(vertices):

@@ -1,8 +1,8 @@
-"""Soft signed distance, and what one cloud of points feels of another; equation numbers are the paper's.
+"""Soft signed distance and the forces between two point clouds; equation numbers are the paper's.
 
 A query asks all points of a surface, and answers are averaged with weights that fall with distance: that is attention,
 with a query for each point of one body and a key for each of the other. The sums run over blocks of queries, which are
-computed anew for a gradient, so memory grows with the number of points and not with its square.
+recomputed for a gradient, so memory grows with the number of points and not with its square.
 """
 
 # pyright: reportMissingImports=false
@@ -40,7 +40,7 @@ def isotropic(away: Array, scale: Array) -> Array:
 
 
 def brought_near(query: Array, surface: Points, eps: Array | float) -> Array:
-    """Points (..., 3) as they are, but for those far from a surface: these come as near as its weights can be told.
+    """Points (..., 3), with those far from a surface moved to where its weights can still be distinguished.
 
     Weights are exponentials of differences of squared distances over eps. Far off, those are less than the rounding of
     what they are differences of, and a compiler that computes one of them twice may get two answers: infinite weights,
@@ -71,7 +71,7 @@ def signed_distance(
 
 
 class Felt(NamedTuple):
-    """What points feel of a surface, in its frame.
+    """Distance, force and damping of points near a surface, in its frame.
 
     Attributes:
         distance: soft signed distance, m
@@ -152,7 +152,7 @@ def feel_planes(query: Array, velocity: Array, surface: Points, law: Law) -> Fel
 
 
 class Half(NamedTuple):
-    """What the points of one body feel of another, summed with weights that fall with depth.
+    """The force of one body on the points of another, summed with weights that fall with depth.
 
     Attributes:
         top: largest logarithm of a weight                       ()

@@ -108,7 +108,7 @@ def _check_sizes(mjm: mujoco.MjModel, value: Any, nworld: int) -> Array:
         raise InputError(f"geom_size must be numbers of shape {(nworld, *shape)}: {error}") from None
     if sizes.shape not in (shape, (1, *shape), (nworld, *shape)):
         raise InputError(
-            f"geom_size has shape {sizes.shape}, expected {(nworld, *shape)} (one a world) or {shape} (for all)"
+            f"geom_size has shape {sizes.shape}, expected {(nworld, *shape)} (one per world) or {shape} (for all)"
         )
     check_finite("geom_size", sizes)
     sizes = sizes.reshape(-1, *shape)
@@ -131,7 +131,7 @@ def _check_sizes(mjm: mujoco.MjModel, value: Any, nworld: int) -> Array:
 def of_clouds(
     mjm: mujoco.MjModel, clouds: Mapping[int, Cloud], value: Mapping[str | int, Any], nworld: int
 ) -> dict[int, tuple[Surface, Cloud]]:
-    """The surfaces of clouds that are given, one a world or one for all, and the first of each geom's clouds."""
+    """The surfaces of given clouds, one per world or one for all, and the first cloud of each geom."""
     out = {}
     for key, some in value.items():
         geom = find_geom(mjm, key)
@@ -139,10 +139,10 @@ def of_clouds(
         if geom not in clouds:
             raise InputError(f"geom {name} touches nothing and needs no cloud; see contype and conaffinity")
         if clouds[geom].open:
-            raise InputError(f"geom {name} is a plane, which is taken as it is: give clouds to other geoms")
+            raise InputError(f"geom {name} is a plane, which has no cloud: give clouds to other geoms")
         each = list(some) if isinstance(some, (list, tuple)) else [some]
         if len(each) not in (1, nworld):
-            raise InputError(f"geom {name} is given {len(each)} clouds: give {nworld}, one a world, or one for all")
+            raise InputError(f"geom {name} is given {len(each)} clouds: give {nworld}, one per world, or one for all")
         checked = set()
         for world, cloud in enumerate(each):
             if id(cloud) not in checked:

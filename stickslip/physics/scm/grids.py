@@ -78,7 +78,7 @@ _SIDES = np.array(
 
 
 def box(half: Array, spacing: float) -> Quads:
-    """Grids on the six sides, at least two by two so that a side is carried on more than its middle."""
+    """Grids on the six sides, at least two by two so that a side rests on more than its centre."""
     half = np.asarray(half, dtype=float)
     counts = np.maximum(np.rint(2.0 * half / spacing).astype(int), 2)
     patches, points, normals = [], [], []

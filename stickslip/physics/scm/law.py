@@ -20,8 +20,8 @@ class Law(NamedTuple):
         dissipation: v_d, m/s
         stiction: v_s, m/s
         blend: eps_1 over the square of the spacing of points, how many of them a distance is made of
-        select: eps_2, m: how much less deep a point may be and still carry
-        reach: eps_3, m: how far off a surface is felt
+        select: eps_2, m: how much less deep a point may be and still carry load
+        reach: eps_3, m: distance at which a surface starts to act
     """
 
     stiffness: Array

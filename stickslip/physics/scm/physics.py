@@ -13,14 +13,16 @@ import mujoco_warp as mjw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stickslip import parameters
 from stickslip.errors import InputError, MissingExtra, Unsupported
-from stickslip.physics.base import Contacts, DifferentiablePhysics, Stage
+from stickslip.parameters import parameter
+from stickslip.physics.base import Contacts, DifferentiablePhysics, Health
+from stickslip.physics.mjwarp.data import Data, extended
+from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
 from stickslip.physics.scm.cloud import Cloud
 from stickslip.physics.scm.geometry import Surface, of_clouds, of_sizes
 from stickslip.physics.scm.structure import unsupported_features, without_contact
 from stickslip.physics.scm.survey import Survey, survey
-from stickslip.physics.settings import check_choice, check_count, check_number
-from stickslip.physics.warp import Data, WarpPhysics, naming_unsupported
 from stickslip.state import check_array
 
 if TYPE_CHECKING:
@@ -53,64 +55,63 @@ class Model(mjw.Model):
 
 
 @final
+@parameters.checked
 @dataclasses.dataclass(frozen=True)
-class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
-    """Soft-minimum contact: surfaces are points with normals, and every force is a smooth function of the state.
-
-    Attributes:
-        points: of each geom, about
-        mesh_points: of each mesh, about; up to four times as many where they are aligned (the extra `quads`)
-        stiffness: of each pair of geoms, N/m; None: what lets the pair swing at 1/timeconst
-        timeconst: of contacts and limits of joints, s
-        dissipation: speed at which a force of contact is doubled when surfaces approach, m/s
-        stiction: slip at which friction has reached 0.7 of its limit, m/s
-        blend: how far the points of a surface melt into each other, of the square of their spacing
-        select: how much less deep than the deepest a point may be and still carry, m
-        reach: how far off a surface is felt, m
-        contact: "spring" gives each pair a spring and a damper; "comfree" gives the ends of each patch of contact
-            impulses that know the masses behind them
-        comfree_stiffness, comfree_damping: gains of those, as in `ComFree`
-        average: "planes" averages the planes of a surface where it is touched, "forces" the force of each of them
-        integrator: "implicit" takes dissipation and friction at the end of a step, and is stable where "euler" and
-            "rk4", which do not, ask for shorter steps
-        block: points of all worlds to look at together; fewer take less memory and more time
-    """
+class Scm(WarpPhysics[Model, Data], DifferentiablePhysics[Model, Data]):
+    """Soft-minimum contact: surfaces are points with normals, and every force is a smooth function of the state."""
 
     name: ClassVar[str] = "scm"
     capturable: ClassVar[bool] = False
-    points: int = 150
-    mesh_points: int = 500
-    stiffness: float | None = None
-    timeconst: float = 0.01
-    dissipation: float = 0.1
-    stiction: float = 0.01
-    blend: float = 0.5
-    select: float = 1e-3
-    reach: float = 1e-3
-    contact: str = "spring"
-    comfree_stiffness: float = 0.2
-    comfree_damping: float = 0.001
-    average: str = "planes"
-    integrator: str = "implicit"
-    block: int = 65536
+    points: int = parameter(150, "approximate number of points per geom", 6, 1_000_000)
+    mesh_points: int = parameter(
+        500,
+        "approximate number of points per mesh; up to four times as many where they are aligned (extra `quads`)",
+        6,
+        1_000_000,
+    )
+    stiffness: float | None = parameter(
+        None,
+        "stiffness of each pair of geoms [N/m]; None: so that it oscillates at 1/timeconst",
+        0.0,
+        1e12,
+        above=True,
+        kind=float,
+    )
+    timeconst: float = parameter(0.01, "time constant of contacts and joint limits [s]", 0.0, 10.0, above=True)
+    dissipation: float = parameter(0.1, "approach speed at which a contact force doubles [m/s]", 0.0, 1e6, above=True)
+    stiction: float = parameter(
+        0.01, "slip velocity at which friction has reached 0.7 of its limit [m/s]", 0.0, 1e6, above=True
+    )
+    blend: float = parameter(0.5, "blending of neighbouring points, in squares of their spacing", 0.0, 1e6, above=True)
+    select: float = parameter(
+        1e-3, "depth below the deepest point within which a point carries load [m]", 0.0, 1e6, above=True
+    )
+    reach: float = parameter(1e-3, "distance from a surface at which forces begin [m]", 0.0, 1e6, above=True)
+    contact: str = parameter(
+        "spring",
+        "spring: a spring and a damper per pair; comfree: impulses at the ends of each contact patch, which know the "
+        "masses behind them",
+        choices=("spring", "comfree"),
+    )
+    comfree_stiffness: float = parameter(0.2, "stiffness of contact=comfree, as in `comfree`", 0.0, 1e6, above=True)
+    comfree_damping: float = parameter(0.001, "damping of contact=comfree, as in `comfree`", 0.0, 1e6)
+    average: str = parameter(
+        "planes",
+        "planes: average the planes of a surface where it is touched; forces: average their forces",
+        choices=("planes", "forces"),
+    )
+    integrator: str = parameter(
+        "implicit",
+        "implicit: dissipation and friction at the end of a step, stable at longer steps; euler, rk4: explicit",
+        choices=("implicit", "euler", "rk4"),
+    )
+    block: int = parameter(65536, "points of all worlds processed together; fewer take less memory and more time", 16)
 
     def __post_init__(self) -> None:
-        check_count("points", self.points, 6, 1_000_000)
-        check_count("mesh_points", self.mesh_points, 6, 1_000_000)
-        check_number("stiffness", self.stiffness, 0.0, 1e12, optional=True)
-        check_number("timeconst", self.timeconst, 0.0, 10.0)
-        for name in ("dissipation", "stiction", "blend", "select", "reach"):
-            check_number(name, getattr(self, name), 0.0, 1e6)
-        check_choice("contact", self.contact, ("spring", "comfree"))
-        check_number("comfree_stiffness", self.comfree_stiffness, 0.0, 1e6)
-        check_number("comfree_damping", self.comfree_damping, 0.0, 1e6, included=True)
         if self.contact == "comfree" and self.integrator == "rk4":
             raise InputError(
                 "integrator is 'rk4': contact='comfree' gives impulses of a step; take 'implicit' or 'euler'"
             )
-        check_choice("average", self.average, ("planes", "forces"))
-        check_choice("integrator", self.integrator, ("implicit", "euler", "rk4"))
-        check_count("block", self.block, 16)
 
     def check(self, mjm: mujoco.MjModel) -> None:
         self.put_model(mjm)
@@ -119,15 +120,12 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
         with naming_unsupported(self.name, unsupported_features(mjm)):
             m = mjw.put_model(without_contact(mjm, AUTO))
             shared = copy.copy(mjm)
-            shared.opt.timestep = 1.0  # every call is told its own, so that one function serves all
+            shared.opt.timestep = 1.0  # each call passes its own, so that one function serves all
             worlds = self.worlds(shared)
-        own = Model.__new__(Model)
-        own.__dict__.update(m.__dict__)
-        own.worlds, own.surfaces, own.given, own.points, own.ready = worlds, {}, frozenset(), {}, set()
-        return own
+        return extended(Model, m, worlds=worlds, surfaces={}, given=frozenset(), points={}, ready=set())
 
     def survey(self, mjm: mujoco.MjModel, geoms: Sequence[str | int] | None = None) -> Survey:
-        """The clouds that this makes of a model and what is found of them, good or bad; needs no JAX.
+        """The point clouds of a model and a report on their quality; needs no JAX.
 
         Args:
             mjm: the model
@@ -143,11 +141,9 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
         mujoco.mj_saveModel(mjm, None, image)
         return _worlds(self, hashlib.sha256(image.tobytes()).hexdigest(), _Held(mjm))
 
-    def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
-        return mjw.make_data(without_contact(mjm, AUTO), nworld=nworld, nconmax=1, njmax=1)
-
-    def stages(self, m: Model, d: Data) -> list[Stage]:
-        return [("step", lambda: self.advance(m, d))]
+    def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> Data:
+        base = mjw.make_data(without_contact(mjm, AUTO), nworld=nworld, nconmax=1, njmax=1, njmax_nnz=1)
+        return Data.extend(base, mjm)
 
     def compile(self, m: Model, d: Data) -> None:
         if d.nworld not in m.ready:  # asked before every step
@@ -181,11 +177,11 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
         return m
 
     def set_clouds(self, m: Model, d: Data, clouds: Mapping[str | int, Cloud | Sequence[Cloud]]) -> Model:
-        """Give geoms other surfaces: clouds, one a world or one for all; masses and inertias stay.
+        """Replace the surfaces of geoms by clouds, one per world or one for all; masses and inertias stay.
 
         `sim.m = sim.physics.set_clouds(sim.m, sim.d, {"box": [cloud, ...]})`. The clouds of a geom must have the same
         number of points and of vertices in all worlds (`cloud.gathered` makes such), and pass `cloud.check`. Where that
-        is the number that the geom had before, nothing is compiled anew but for the axis of worlds.
+        is the number that the geom had before, nothing is recompiled except for the axis of worlds.
 
         Args:
             m, d: model and data
@@ -198,6 +194,10 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
         m.surfaces, m.given, m.points = surfaces, m.given | new.keys(), m.worlds.points_of(surfaces)
         m.ready = set()
         return m
+
+    def health(self, m: Model, d: Data) -> Health:
+        health = super().health(m, d)
+        return dataclasses.replace(health, notes=(*health.notes, *m.worlds.thin_walls))
 
     def contact_count(self, m: Model, d: Data) -> int:
         return int(d.nacon.numpy()[0])
@@ -222,7 +222,7 @@ class Scm(WarpPhysics[Model], DifferentiablePhysics[Model, Data]):
         return m.worlds.gradient(m, d, ctrl, cost)
 
     def memory(self, m: Model, d: Data) -> int:
-        """Bytes that a step of all worlds takes, as the compiler tells them."""
+        """Bytes that a step of all worlds takes, as the compiler reports them."""
         return m.worlds.memory(m, d)
 
     def signed_distance(self, mjm: mujoco.MjModel, geom: int, places: ArrayLike) -> NDArray[np.floating]:

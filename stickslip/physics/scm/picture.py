@@ -136,7 +136,7 @@ def _panel(ax: Any, shape: Shape, side: float) -> None:
         LineCollection(list(shape.loose @ shape.turn.T @ _SCREEN.T), colors=OPEN, linewidths=2.2, zorder=7)
     )
 
-    half = 0.5 * extent + 1.1 * cloud.spacing  # the same square of every panel, with room for ruler and axes below
+    half = 0.5 * extent + 1.1 * cloud.spacing  # the same square of every panel, with space for ruler and axes below
     middle = 0.5 * (low + high)
     ax.set(
         xlim=(middle[0] - half, middle[0] + half),

@@ -20,7 +20,7 @@ def remesh(vertices: Array, triangles: NDArray[np.int64], points: int, name: str
     """About so many quads on a mesh.
 
     By field-aligned remeshing where its package is installed (the extra `quads`) and gives a closed surface; else by
-    faces: triangles are divided until they are small enough, and those that lie together and look the same way are
+    faces: triangles are divided until they are small enough, and those that lie together and have similar normals are
     merged.
     """
     if len(triangles) == 0 or not np.isfinite(vertices).all():

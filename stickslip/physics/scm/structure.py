@@ -23,7 +23,7 @@ class Group:
         first, second: geoms                                         (n,)
         shelf: index of the array of clouds of the first and second  (2,)
         row: index of each one's cloud in it                         (n, 2)
-        mutual: whether the second has points that feel the first; a plane has none
+        mutual: whether forces also act on points of the second geom; a plane has no points
     """
 
     first: NDArray[np.int64]

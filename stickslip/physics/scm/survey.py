@@ -1,4 +1,4 @@
-"""The clouds that are made of a model's geoms, and what is found of each; needs no JAX."""
+"""The clouds made of a model's geoms, and a check of each; needs no JAX."""
 
 import dataclasses
 import difflib
@@ -13,6 +13,7 @@ from stickslip.errors import InputError
 from stickslip.physics.scm import remesh
 from stickslip.physics.scm.cloud import Cloud, Report, cloud_of, examine, flipped, loose_edges, mesh_of
 from stickslip.physics.scm.structure import name_of, points_for, same_shape, touching_geoms
+from stickslip.physics.scm.walls import thin_wall
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,8 +30,9 @@ class Shape:
         name: of the first of them, or its number
         kind: "box", "mesh", ...
         cloud: its points; None where none could be made
-        report: what is found of them
+        report: result of the check
         problems: why they cannot be used, one sentence each; empty if they can
+        warnings: what contact with them will miss, one sentence each
         flipped: points whose normal does not look out of the surface   (n,)
         loose: ends of edges that lack a face on one side               (k, 2, 3)
         turn: rotation to the world, of the first of the geoms at the model's start   (3, 3)
@@ -45,6 +47,7 @@ class Shape:
     flipped: NDArray[np.bool_]
     loose: Array
     turn: Array
+    warnings: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -65,6 +68,11 @@ class Survey:
             f"the points of geom {s.label} cannot be used: {'; '.join(s.problems)}" for s in self.shapes if s.problems
         ]
 
+    @property
+    def warnings(self) -> list[str]:
+        """A sentence for each shape whose points are too few for it."""
+        return [f"geom {s.label}: {'; '.join(s.warnings)}" for s in self.shapes if s.warnings]
+
     def draw(self, title: str = "") -> "Figure":
         """A panel for each shape that is no plane: its points, normals and faces. Save it with `savefig`."""
         from stickslip.physics.scm.picture import draw
@@ -73,7 +81,7 @@ class Survey:
 
 
 def survey(mjm: mujoco.MjModel, points: int, mesh_points: int, geoms: Sequence[str | int] | None = None) -> Survey:
-    """Make and examine the clouds of geoms, by name or number; of those that may touch another unless given."""
+    """Make and examine the clouds of geoms, by name or number; by default all geoms that may collide."""
     chosen = touching_geoms(mjm) if geoms is None else [find_geom(mjm, g) for g in geoms]
     if not chosen:
         raise InputError("no geom of this model may touch another, so none has points; name those to look at")
@@ -115,11 +123,13 @@ def _shape(mjm: mujoco.MjModel, geoms: list[int], points: int, turn: Array) -> S
     report = examine(cloud)
     wrong = flipped(cloud.quads) if report.flipped else np.zeros(report.points, dtype=bool)
     loose = none if cloud.open else _loose(mjm, geom, cloud)
-    return Shape(tuple(geoms), name, kind, cloud, report, tuple(report.problems), wrong, loose, turn)
+    wall = None if report.problems else thin_wall(cloud)
+    warnings = (wall.warning(kind),) if wall else ()
+    return Shape(tuple(geoms), name, kind, cloud, report, tuple(report.problems), wrong, loose, turn, warnings)
 
 
 def _loose(mjm: mujoco.MjModel, geom: int, cloud: Cloud) -> Array:
-    """Where a surface is open: of its faces, or of those of the mesh where points were gathered from many."""
+    """Open edges of a surface: of its own faces, or of the mesh if the cloud has no faces."""
     vertices, faces = cloud.quads.vertices, cloud.quads.faces
     if not len(faces) and mjm.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH:
         vertices, triangles = remesh.welded(*mesh_of(mjm, geom))

@@ -1,107 +1,34 @@
-"""A model as pure functions of JAX: forces, forward and inverse dynamics, steps and rollouts; equation numbers are the
-paper's. Everything may be put under `jit`, `vmap`, `grad` and `hessian`."""
+"""A model as pure functions of JAX: forces, forward and inverse dynamics, steps and rollouts.
+
+Equation numbers are the paper's. Every function works under `jit`, `vmap`, `grad` and `hessian`.
+"""
 
 # pyright: reportMissingImports=false
 
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import mujoco
 import numpy as np
 from mujoco import mjx
 
 from stickslip.errors import Unsupported
-from stickslip.physics.scm import rotation
 from stickslip.physics.scm import touch as pairs
 from stickslip.physics.scm.field import Felt, Points
 from stickslip.physics.scm.law import Law, resist, softplus
+from stickslip.physics.scm.motion import advance_activation, integrate, turning
 from stickslip.physics.scm.patch import patch
-from stickslip.physics.scm.structure import BALL, FREE, HINGE, SLIDE, Group
+from stickslip.physics.scm.structure import HINGE, SLIDE, Group
 from stickslip.physics.scm.touch import Touch
+from stickslip.physics.scm.values import Inputs, Moment, Params, State
 
 Array = jax.Array
 
 IMPEDANCE = 0.9
 """r of ComFree's law, MuJoCo's default where contact begins; its change with depth is left out, it has a corner."""
-
-
-class State(NamedTuple):
-    """What a step changes.
-
-    Attributes:
-        time: s                      ()
-        qpos: MuJoCo's positions     (nq,)
-        qvel: MuJoCo's velocities    (nv,)
-        act: activations             (na,)
-    """
-
-    time: Array
-    qpos: Array
-    qvel: Array
-    act: Array
-
-
-class Inputs(NamedTuple):
-    """What a step is given from outside.
-
-    Attributes:
-        ctrl: controls                                   (nu,)
-        qfrc_applied: generalized forces                 (nv,)
-        xfrc_applied: forces and torques on bodies       (nbody, 6)
-        mocap_pos, mocap_quat: bodies moved by hand      (nmocap, 3), (nmocap, 4)
-    """
-
-    ctrl: Array
-    qfrc_applied: Array
-    xfrc_applied: Array
-    mocap_pos: Array
-    mocap_quat: Array
-
-
-class Params(NamedTuple):
-    """What a simulation can be differentiated by, besides state and inputs.
-
-    Attributes:
-        model: MJX's model: masses, inertias, gravity, damping, actuators, ...
-        points: clouds of geoms; those with the same number of points are one array, (ngeom, n, 3)
-        friction: sliding friction of each geom                     (ngeom,)
-        stiffness: of each pair of geoms, N/m                       (npair,)
-        limit: stiffness of the limits of joints                    (njnt,)
-        dissipation, stiction, blend, select, reach: see `Law`      ()
-    """
-
-    model: mjx.Model
-    points: tuple[Points, ...]
-    friction: Array
-    stiffness: Array
-    limit: Array
-    dissipation: Array
-    stiction: Array
-    blend: Array
-    select: Array
-    reach: Array
-
-
-class Moment(NamedTuple):
-    """What acts on a system.
-
-    Attributes:
-        mass: mass matrix                                            (nv, nv)
-        force: generalized force                                     (nv,)
-        damping: how that of contact falls with velocity             (nv, nv)
-        rate: of activations, 1/s                                    (na,)
-        distance: of each pair of geoms, m                           (npair,)
-    """
-
-    mass: Array
-    force: Array
-    damping: Array
-    rate: Array
-    distance: Array
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -115,7 +42,7 @@ class System:
         geom_body, geom_root: body of each geom, and root of its tree
         moved: 1 where a dof moves a body                            (nv, nbody)
         priority: of each geom
-        feel: how a surface is felt
+        feel: function for the force of a surface on points
         block: points to look at together
         integrator: "implicit", "euler" or "rk4"
         comfree: stiffness and damping of ComFree's law, or None for springs
@@ -319,7 +246,7 @@ class System:
         if self.integrator == "implicit":
             mass = mass + dt * now.damping
         qvel = state.qvel + dt * _solve(mass, now.force)
-        act = _activation(m, state.act, now.rate, dt)
+        act = advance_activation(m, state.act, now.rate, dt)
         return State(state.time + dt, integrate(m, state.qpos, qvel, dt), qvel, act), now.distance
 
     def _by_impulses(self, params: Params, state: State, inputs: Inputs) -> tuple[State, Array]:
@@ -330,7 +257,7 @@ class System:
         free = state.qvel + dt * jax.scipy.linalg.cho_solve((factor, True), force - m.dof_damping * state.qvel)
         push, distance = self._facets(params, d, free)
         qvel = free + dt * jax.scipy.linalg.cho_solve((factor, True), push)
-        act = _activation(m, state.act, d.act_dot, dt)
+        act = advance_activation(m, state.act, d.act_dot, dt)
         return State(state.time + dt, integrate(m, state.qpos, qvel, dt), qvel, act), distance
 
     def _facets(self, params: Params, d: mjx.Data, free: Array) -> tuple[Array, Array]:
@@ -404,7 +331,7 @@ class System:
 
         def moved(share: float, k: tuple[Array, Array, Array]) -> State:
             h = share * dt
-            act = _activation(m, state.act, k[2], h)
+            act = advance_activation(m, state.act, k[2], h)
             return State(state.time + h, integrate(m, state.qpos, k[0], h), state.qvel + h * k[1], act)
 
         k1, distance = slope(state, jnp.zeros_like(state.qvel))
@@ -425,56 +352,3 @@ def _surfaces(params: Params, group: Group) -> list[Points]:
 def _solve(mass: Array, force: Array) -> Array:
     """Solve with a positive definite matrix."""
     return jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(mass), True), force)
-
-
-def _activation(m: mjx.Model, act: Array, rate: Array, dt: Array) -> Array:
-    if not m.na:
-        return act
-    new = act + dt * rate
-    exact = m.actuator_dyntype == mujoco.mjtDyn.mjDYN_FILTEREXACT
-    tau = jnp.maximum(m.actuator_dynprm[:, 0], mujoco.mjMINVAL)
-    owner = np.repeat(np.arange(m.nu), np.maximum(m.actuator_actnum, 0))
-    new = jnp.where(exact[owner], act + rate * tau[owner] * (1.0 - jnp.exp(-dt / tau[owner])), new)
-    limited = np.asarray(m.actuator_actlimited)[owner].astype(bool)
-    low, high = m.actuator_actrange[owner, 0], m.actuator_actrange[owner, 1]
-    return jnp.where(limited, jnp.clip(new, low, high), new)
-
-
-def integrate(m: mjx.Model, qpos: Array, qvel: Array, dt: Array | float) -> Array:
-    """Positions after moving at a velocity."""
-    parts = []
-    for kind, q, v in zip(m.jnt_type, m.jnt_qposadr, m.jnt_dofadr, strict=True):
-        if kind == FREE:
-            parts += [
-                qpos[q : q + 3] + dt * qvel[v : v + 3],
-                rotation.turned(qpos[q + 3 : q + 7], dt * qvel[v + 3 : v + 6]),
-            ]
-        elif kind == BALL:
-            parts.append(rotation.turned(qpos[q : q + 4], dt * qvel[v : v + 3]))
-        else:
-            parts.append(qpos[q : q + 1] + dt * qvel[v : v + 1])
-    return jnp.concatenate(parts) if parts else qpos
-
-
-def turning(m: mjx.Model, qvel: Array, way: Array) -> Array:
-    """How fast rotation vectors that have come a way already grow at a velocity, (nv,); Munthe-Kaas's correction."""
-    for kind, v in zip(m.jnt_type, m.jnt_dofadr, strict=True):
-        if kind in (FREE, BALL):
-            first = v + 3 if kind == FREE else v
-            spin, u = qvel[first : first + 3], way[first : first + 3]
-            across = jnp.cross(u, spin)
-            qvel = qvel.at[first : first + 3].set(spin + 0.5 * across + jnp.cross(u, across) / 12.0)
-    return qvel
-
-
-def difference(m: mjx.Model, qpos: Array, base: Array) -> Array:
-    """The velocity that takes `base` to qpos in a second, (nv,)."""
-    parts = []
-    for kind, q in zip(m.jnt_type, m.jnt_qposadr, strict=True):
-        if kind == FREE:
-            parts += [qpos[q : q + 3] - base[q : q + 3], rotation.difference(qpos[q + 3 : q + 7], base[q + 3 : q + 7])]
-        elif kind == BALL:
-            parts.append(rotation.difference(qpos[q : q + 4], base[q : q + 4]))
-        else:
-            parts.append(qpos[q : q + 1] - base[q : q + 1])
-    return jnp.concatenate(parts) if parts else jnp.zeros(0)

@@ -20,7 +20,7 @@ class Touch(NamedTuple):
         distance: soft distance, m; negative when they overlap      ()
         force: on the first geom, N                                 (3,)
         torque: on the first geom about the origin of the second, N m  (3,)
-        spot: where the force acts: the average of points, by how much each carries, m  (3,)
+        spot: where the force acts: the average of points, weighted by load, m  (3,)
         damping: how force and torque fall with the velocity, at that origin, and the angular velocity of the first geom
             relative to the second                                  (6, 6)
     """
@@ -33,7 +33,7 @@ class Touch(NamedTuple):
 
 
 def touch(one: Points, two: Points, first: Any, second: Any, law: Law, *, feel: Any, block: int, mutual: bool) -> Touch:
-    """Of one pair: points of each felt by the other."""
+    """Contact of one pair: each surface acts on the points of the other."""
     (r1, x1, w1, v1), (r2, x2, w2, v2) = first, second
     apart = x1 - x2
     # corners of the first in the frame of the second

@@ -3,6 +3,7 @@
 # pyright: reportMissingImports=false
 
 import dataclasses
+import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,14 +18,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickslip.errors import DeviceError, InputError
 from stickslip.physics.base import Contacts
+from stickslip.physics.mjwarp.data import Data
 from stickslip.physics.scm.build import build
 from stickslip.physics.scm.cloud import Cloud
 from stickslip.physics.scm.field import Points
 from stickslip.physics.scm.geometry import Surface, stacked
 from stickslip.physics.scm.grids import frames
+from stickslip.physics.scm.motion import difference, integrate
 from stickslip.physics.scm.structure import make_clouds
-from stickslip.physics.scm.system import Inputs, Params, State, System, difference, integrate
-from stickslip.physics.warp import Data
+from stickslip.physics.scm.system import System
+from stickslip.physics.scm.values import Inputs, Params, State
+from stickslip.physics.scm.walls import thin_walls
 from stickslip.state import State as HostState
 from stickslip.state import check_array
 
@@ -56,7 +60,7 @@ class Compiled:
         return self._compile(*args)(*args)
 
     def memory(self, *args: Any) -> int:
-        """Bytes of inputs, outputs and what lies between, as the compiler tells them."""
+        """Bytes of inputs, outputs and temporaries, as the compiler reports them."""
         told = self._compile(*args).memory_analysis()
         return told.argument_size_in_bytes + told.output_size_in_bytes + told.temp_size_in_bytes
 
@@ -74,8 +78,13 @@ class Worlds:
 
     # -- surfaces
 
+    @functools.cached_property
+    def thin_walls(self) -> tuple[str, ...]:
+        """A sentence for each shape with walls thinner than the spacing of its points."""
+        return thin_walls(self.mjm, self.clouds)
+
     def with_clouds(self, clouds: Mapping[int, Cloud]) -> "Worlds":
-        """These worlds if the clouds have as many points as those of their geoms; else others, to be compiled anew."""
+        """These worlds if each cloud has as many points as its geom's old one; else new ones, to be compiled."""
         sizes = [[(len(c.quads.point), len(c.quads.vertices)) for c in (clouds[g], self.clouds[g])] for g in clouds]
         return self if all(a == b for a, b in sizes) else Worlds(self.physics, self.mjm, {**self.clouds, **clouds})
 
@@ -164,7 +173,7 @@ class Worlds:
         d.peak.assign(peak)
 
     def memory(self, m: "Model", d: Data) -> int:
-        """Bytes that a step of all worlds takes, as the compiler tells them: inputs, outputs and what lies between."""
+        """Bytes that a step of all worlds takes, as the compiler reports them: inputs, outputs and temporaries."""
         fields, state, inputs = self._given(m, d)
         call = self._over_worlds("step", _steps, d, fields)
         return call.memory(self.params, fields, state, inputs, np.int32(1))
@@ -356,7 +365,7 @@ def _device_of(array: wp.array) -> Any:
 
 
 def _put(array: wp.array, device: Any) -> Array:
-    """A copy on the same device: what Warp writes afterwards is not seen by a call under way."""
+    """A copy on the same device: a running call does not see what Warp writes afterwards."""
     if array.size == 0:
         shape = tuple(array.shape) + tuple(getattr(array.dtype, "_shape_", ()))
         return jax.device_put(jnp.zeros(shape), device)

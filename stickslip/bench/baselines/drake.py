@@ -1,0 +1,302 @@
+"""Drake as a method: the same free bodies in its MultibodyPlant, under its own CENIC integrator.
+
+Contact is point contact and time is continuous (`time_step` 0), so that the accuracy decides the steps. One thread, one
+world after another. `drake_plant` writes the plant.
+
+It is here to be compared with, and is not one of our physics: it is no dependency, and in no extra. Where `pip install
+drake` was run it takes part; elsewhere it says what is missing.
+"""
+
+import collections
+import dataclasses
+import importlib.util
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, ClassVar, final
+
+import mujoco
+import numpy as np
+import warp as wp
+from numpy.typing import NDArray
+
+from stickslip.bench.baselines.drake_plant import Model, build, start_of, unsupported
+from stickslip.errors import InputError, MissingExtra, Unsupported
+from stickslip.parameters import checked, parameter
+from stickslip.physics.base import Contacts, CountingPhysics, Health, Stats
+from stickslip.state import State
+
+_INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
+
+
+@dataclasses.dataclass
+class World:
+    """One simulator.
+
+    Attributes:
+        simulator: Drake's
+        context: of the plant
+        target: where the next step starts, s
+        ends: when its last steps ended, s; kept if asked for
+        failure: what Drake said when it gave up; "" if it did not
+    """
+
+    simulator: Any
+    context: Any
+    target: float
+    ends: collections.deque[float]
+    failure: str = ""
+
+
+@dataclasses.dataclass
+class Data:
+    """Worlds, and the arrays that are seen from outside: copies of state and inputs, float32, (nworld, ...)."""
+
+    worlds: list[World]
+    arrays: dict[str, wp.array]
+    ncon_peak: int = 0
+
+
+@final
+@checked
+@dataclasses.dataclass(frozen=True)
+class Drake(CountingPhysics[Model, Data]):
+    """Drake's CENIC with error control.
+
+    Attributes:
+        accuracy: error of positions that a step may have
+        max_step: longest step [s]
+        trace: steps of each world to remember for `stats`
+    """
+
+    name: ClassVar[str] = "drake"
+    capturable: ClassVar[bool] = False
+    accuracy: float = parameter(1e-3, "error of positions that a step may have", 0.0, above=True)
+    max_step: float = parameter(0.1, "longest step [s]", 0.0, above=True)
+    trace: int = parameter(0, "steps of each world to remember for `stats`", 0)
+
+    def check(self, mjm: mujoco.MjModel) -> None:
+        _pydrake()
+        found = unsupported(mjm)
+        if found:
+            raise Unsupported(f"{self.name} is given free bodies and point contact alone, not: {', '.join(found)}")
+
+    def put_model(self, mjm: mujoco.MjModel) -> Model:
+        self.check(mjm)
+        return build(_pydrake(), mjm)
+
+    def make_data(
+        self, mjm: mujoco.MjModel, nworld: int, *, nconmax: int | None = None, njmax: int | None = None
+    ) -> Data:
+        start = start_of(mjm)
+        shapes = {
+            "time": (),
+            "qpos": (mjm.nq,),
+            "qvel": (mjm.nv,),
+            "act": (0,),
+            "ctrl": (0,),
+            "qfrc_applied": (mjm.nv,),
+        }
+        arrays = {name: wp.zeros((nworld, *shape), dtype=float) for name, shape in shapes.items()}
+        arrays["xfrc_applied"] = wp.zeros((nworld, mjm.nbody), dtype=wp.spatial_vector)
+        for name in ("qpos", "qvel"):
+            arrays[name].assign(np.tile(getattr(start, name), (nworld, 1)))
+        return Data([], arrays)
+
+    def step(self, m: Model, d: Data) -> Data:
+        qpos, qvel = d.arrays["qpos"].numpy().copy(), d.arrays["qvel"].numpy().copy()
+        if any(d.arrays[name].numpy().any() for name in _INPUTS):
+            raise Unsupported(
+                f"{self.name} knows no controls and no applied forces: leave {', '.join(_INPUTS)} at zero"
+            )
+        for index, world in enumerate(self._worlds(m, d)):
+            if not world.failure:
+                _advance(m, world, qpos[index], qvel[index])
+            qpos[index], qvel[index] = _read(m, world)
+        d.arrays["qpos"].assign(qpos)
+        d.arrays["qvel"].assign(qvel)
+        d.arrays["time"].assign(np.array([world.target for world in d.worlds], dtype=np.float32))
+        return d
+
+    def _worlds(self, m: Model, d: Data) -> list[World]:
+        """The worlds, made when they are first needed: data alone has no plant."""
+        while len(d.worlds) < d.arrays["qpos"].shape[0]:
+            d.worlds.append(self._fresh(m))
+        return d.worlds
+
+    def _fresh(self, m: Model) -> World:
+        """A world at the start."""
+        dr = _pydrake()
+        simulator = dr.Simulator(m.diagram, m.diagram.CreateDefaultContext())
+        config = dr.SimulatorConfig(
+            integration_scheme="cenic", accuracy=self.accuracy, max_step_size=self.max_step, use_error_control=True
+        )
+        dr.ApplySimulatorConfig(config, simulator)
+        context = m.plant.GetMyMutableContextFromRoot(simulator.get_mutable_context())
+        world = World(simulator, context, 0.0, collections.deque(maxlen=self.trace + 1))
+        if self.trace:
+            simulator.set_monitor(lambda root: world.ends.append(root.get_time()))
+        _write(m, world, m.start.qpos, m.start.qvel)
+        return world
+
+    def get_state(self, m: Model, d: Data) -> State:
+        return State(*(d.arrays[name].numpy().copy() for name in ("time", "qpos", "qvel", "act")))
+
+    def set_state(self, m: Model, d: Data, state: State) -> Data:
+        state.check(d.arrays["qpos"].shape[0], m.mjm.nq, m.mjm.nv, m.mjm.na)
+        d.worlds = [self._fresh(m) for _ in state.time]
+        for index, world in enumerate(d.worlds):
+            world.target = float(state.time[index])
+            world.simulator.get_mutable_context().SetTime(world.target)
+            _write(m, world, state.qpos[index], state.qvel[index])
+        for name in ("time", "qpos", "qvel"):
+            d.arrays[name].assign(np.asarray(getattr(state, name), dtype=np.float32))
+        return d
+
+    def reset(self, m: Model, d: Data, mask: NDArray[np.bool_]) -> Data:
+        mask = np.asarray(mask)
+        nworld = d.arrays["qpos"].shape[0]
+        if mask.shape != (nworld,) or mask.dtype != np.bool_:
+            raise InputError(f"mask must be bool of shape ({nworld},), got {mask.dtype} of shape {mask.shape}")
+        worlds = self._worlds(m, d)
+        for index in np.flatnonzero(mask):
+            worlds[index] = self._fresh(m)
+        for name, array in d.arrays.items():
+            rows = array.numpy().copy()
+            rows[mask] = getattr(m.start, name) if name in ("qpos", "qvel") else 0.0
+            array.assign(rows)
+        return d
+
+    def set_model(self, m: Model, d: Data, fields: Mapping[str, Any]) -> Model:
+        raise Unsupported(f"{self.name} cannot change {', '.join(fields)} of a model: build another simulation")
+
+    def arrays(self, m: Model, d: Data) -> Mapping[str, wp.array]:
+        return d.arrays
+
+    def contact_count(self, m: Model, d: Data) -> int:
+        return len(self.contacts(m, d))
+
+    def contacts(self, m: Model, d: Data) -> Contacts:
+        rows = [
+            (index, *_contact(m, results.point_pair_contact_info(place)))
+            for index, world in enumerate(self._worlds(m, d))
+            if not world.failure
+            for results in [m.plant.get_contact_results_output_port().Eval(world.context)]
+            for place in range(results.num_point_pair_contacts())
+        ]
+        d.ncon_peak = max(d.ncon_peak, len(rows))
+        world, geom, dist, pos, frame, force = zip(*rows, strict=True) if rows else [()] * 6
+        return Contacts(
+            world=np.array(world, dtype=int),
+            geom=np.array(geom, dtype=int).reshape(-1, 2),
+            dist=np.array(dist, dtype=float),
+            pos=np.array(pos, dtype=float).reshape(-1, 3),
+            frame=np.array(frame, dtype=float).reshape(-1, 3, 3),
+            force=np.array(force, dtype=float).reshape(-1, 6),
+        )
+
+    def health(self, m: Model, d: Data) -> Health:
+        rows = np.hstack([d.arrays[name].numpy() for name in ("qpos", "qvel")])
+        broken = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        failures = [f"world {i} stopped at {w.target:.6g} s: {w.failure}" for i, w in enumerate(d.worlds) if w.failure]
+        return Health((), (), tuple(int(i) for i in broken), d.ncon_peak, 0, tuple(failures))
+
+    def forget_overflow(self, m: Model, d: Data) -> Data:
+        return d
+
+    def stats(self, m: Model, d: Data) -> Stats:
+        told = [_counts(world) for world in self._worlds(m, d)]
+        ends = [np.array(world.ends) for world in d.worlds]
+
+        def counted(name: str) -> NDArray[np.integer]:
+            return np.array([each[name] for each in told], dtype=int)
+
+        return Stats(
+            steps=counted("integrator_num_steps_taken"),
+            rejections=counted("integrator_num_step_shrinkages_from_error_control"),
+            iterations=counted("cenic_total_solver_iterations"),
+            factorizations=counted("cenic_total_hessian_factorizations"),
+            searches=counted("cenic_total_ls_iterations"),
+            smallest_dt=np.array([each["integrator_smallest_adapted_step_size_taken"] for each in told], dtype=float),
+            dt=np.full(len(told), np.nan),
+            trace=tuple((end[1:], np.diff(end)) for end in ends) if self.trace else (),
+        )
+
+
+def installed() -> bool:
+    """Whether there is a package of Drake's name; whether it is Drake shows when it is used."""
+    return importlib.util.find_spec("pydrake") is not None
+
+
+def _pydrake() -> SimpleNamespace:
+    """What is used of Drake."""
+    try:
+        import pydrake.multibody.cenic  # pyright: ignore[reportMissingImports]  # noqa: F401
+        from pydrake import geometry, math  # pyright: ignore[reportMissingImports]
+        from pydrake.common.eigen_geometry import Quaternion  # pyright: ignore[reportMissingImports]
+        from pydrake.multibody import plant, tree  # pyright: ignore[reportMissingImports]
+        from pydrake.systems import analysis, framework  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise MissingExtra("the method drake needs Drake 1.58 or newer: pip install drake") from None
+    found = {
+        name: each for part in (framework, tree, math, geometry, plant, analysis) for name, each in vars(part).items()
+    }
+    return SimpleNamespace(**found, Quaternion=Quaternion)
+
+
+def _counts(world: World) -> dict[str, float]:
+    """What Drake's integrator has counted, by its own names."""
+    return dict(world.simulator.get_integrator().GetStatisticsSummary())
+
+
+def _advance(m: Model, world: World, qpos: NDArray[Any], qvel: NDArray[Any]) -> None:
+    """One timestep, from the state seen outside if that was written to."""
+    own = _read(m, world)
+    if not all(np.array_equal(a, b.astype(np.float32)) for a, b in zip((qpos, qvel), own, strict=True)):
+        if not np.isfinite(np.r_[qpos, qvel]).all():
+            world.failure = "its state is not finite"
+            return
+        _write(m, world, qpos, qvel)
+    world.target += float(m.mjm.opt.timestep)
+    try:
+        world.simulator.AdvanceTo(world.target)
+    except RuntimeError as error:
+        world.failure = " ".join(str(error).split())
+
+
+def _read(m: Model, world: World) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """MuJoCo's qpos and qvel of a world; NaN if Drake gave up. Angular velocity is the body's own in MuJoCo."""
+    qpos, qvel = np.full(m.mjm.nq, np.nan), np.full(m.mjm.nv, np.nan)
+    if not world.failure:
+        qpos[m.qpos] = m.plant.GetPositions(world.context)
+        qvel[m.qvel] = m.plant.GetVelocities(world.context)
+        for q, v in m.turns:
+            inverse, turned = np.zeros(4), np.zeros(3)
+            mujoco.mju_negQuat(inverse, qpos[q : q + 4])
+            mujoco.mju_rotVecQuat(turned, qvel[v : v + 3], inverse)
+            qvel[v : v + 3] = turned
+    return qpos, qvel
+
+
+def _write(m: Model, world: World, qpos: NDArray[Any], qvel: NDArray[Any]) -> None:
+    """Put a world into MuJoCo's state."""
+    qpos, qvel = qpos.astype(float), qvel.astype(float)
+    for q, v in m.turns:
+        mujoco.mju_normalize4(qpos[q : q + 4])
+        turned = np.zeros(3)
+        mujoco.mju_rotVecQuat(turned, qvel[v : v + 3], qpos[q : q + 4])
+        qvel[v : v + 3] = turned
+    m.plant.SetPositions(world.context, qpos[m.qpos])
+    m.plant.SetVelocities(world.context, qvel[m.qvel])
+    world.simulator.Initialize()
+
+
+def _contact(m: Model, info: Any) -> tuple[Any, float, Any, Any, Any]:
+    """Geoms, distance, place, frame and force of a contact; the normal points from the first geom to the second."""
+    pair = info.point_pair()
+    normal = -np.asarray(pair.nhat_BA_W)
+    across = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
+    across /= np.linalg.norm(across)
+    frame = np.stack([normal, across, np.cross(normal, across)])
+    force = np.r_[frame @ info.contact_force(), 0.0, 0.0, 0.0]
+    geoms = (m.geom[pair.id_A.get_value()], m.geom[pair.id_B.get_value()])
+    return geoms, -pair.depth, info.contact_point(), frame, force

@@ -1,0 +1,153 @@
+"""A physics that steps on the host in float64, world by world: for comparison models, where speed does not count."""
+
+import abc
+import copy
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import mujoco
+import numpy as np
+import warp as wp
+from numpy.typing import NDArray
+
+from stickslip.errors import InputError, Unsupported
+from stickslip.physics.base import Contacts, Health, Physics
+from stickslip.state import State
+
+_STATE = ("time", "qpos", "qvel", "act")
+_INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
+
+
+@dataclasses.dataclass
+class HostData:
+    """Worlds on the host, and the arrays that are seen from outside.
+
+    Attributes:
+        worlds: MuJoCo's data of each world, float64
+        force: force and torque of each contact in its frame, for each world  [(ncon, 6)]
+        arrays: copies of state and inputs on the device, float32, (nworld, ...)
+        ncon_peak: most contacts seen in any step, over all worlds
+    """
+
+    worlds: list[mujoco.MjData]
+    force: list[NDArray[np.float64]]
+    arrays: dict[str, wp.array]
+    ncon_peak: int = 0
+
+
+class HostPhysics(Physics[mujoco.MjModel, HostData], abc.ABC):
+    """A physics written in NumPy on MuJoCo's own data. It reads what was written into the arrays from outside.
+
+    A world that is no longer finite stays as it is, without contacts.
+    """
+
+    capturable: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def advance(self, mjm: mujoco.MjModel, mjd: mujoco.MjData) -> NDArray[np.float64]:
+        """Advance one world by `mjm.opt.timestep`; gives force and torque of each of `mjd.contact`, (ncon, 6)."""
+
+    def put_model(self, mjm: mujoco.MjModel) -> mujoco.MjModel:
+        self.check(mjm)
+        return copy.copy(mjm)
+
+    def make_data(
+        self, mjm: mujoco.MjModel, nworld: int, *, nconmax: int | None = None, njmax: int | None = None
+    ) -> HostData:
+        worlds = [_fresh(mjm) for _ in range(nworld)]
+        arrays = {name: wp.array(_stacked(worlds, name), dtype=float) for name in (*_STATE, *_INPUTS[:2])}
+        arrays["xfrc_applied"] = wp.array(_stacked(worlds, "xfrc_applied"), dtype=wp.spatial_vector)
+        return HostData(worlds, [np.zeros((0, 6))] * nworld, arrays)
+
+    def step(self, m: mujoco.MjModel, d: HostData) -> HostData:
+        given = {name: array.numpy() for name, array in d.arrays.items()}
+        for index, mjd in enumerate(d.worlds):
+            for name in _STATE:
+                seen, own = given[name][index], np.asarray(getattr(mjd, name))
+                if not np.array_equal(seen, own.astype(np.float32), equal_nan=True):  # written from outside
+                    _write(mjd, name, seen)
+            for name in _INPUTS:
+                _write(mjd, name, given[name][index])
+            finite = np.isfinite(np.r_[mjd.qpos, mjd.qvel]).all()
+            d.force[index] = self.advance(m, mjd) if finite else np.zeros((0, 6))
+        d.ncon_peak = max(d.ncon_peak, self.contact_count(m, d))
+        self._show(d, _STATE)
+        return d
+
+    def _show(self, d: HostData, names: tuple[str, ...], mask: NDArray[np.bool_] | None = None) -> None:
+        """Put what the worlds hold, or those in the mask, into the arrays."""
+        for name in names:
+            rows = _stacked(d.worlds, name).astype(np.float32)
+            if mask is not None:  # what was written into the others, and not yet read, stays
+                rows[~mask] = d.arrays[name].numpy()[~mask]
+            d.arrays[name].assign(rows)
+
+    def get_state(self, m: mujoco.MjModel, d: HostData) -> State:
+        return State(*(d.arrays[name].numpy().copy() for name in _STATE))
+
+    def set_state(self, m: mujoco.MjModel, d: HostData, state: State) -> HostData:
+        state.check(len(d.worlds), m.nq, m.nv, m.na)
+        for index, mjd in enumerate(d.worlds):
+            for name in _STATE:
+                _write(mjd, name, getattr(state, name)[index])
+        self._show(d, _STATE)
+        return d
+
+    def reset(self, m: mujoco.MjModel, d: HostData, mask: NDArray[np.bool_]) -> HostData:
+        mask = np.asarray(mask)
+        if mask.shape != (len(d.worlds),) or mask.dtype != np.bool_:
+            raise InputError(f"mask must be bool of shape ({len(d.worlds)},), got {mask.dtype} of shape {mask.shape}")
+        for index in np.flatnonzero(mask):
+            d.worlds[index] = _fresh(m)
+            d.force[index] = np.zeros((0, 6))
+        self._show(d, (*_STATE, *_INPUTS), mask)
+        return d
+
+    def set_model(self, m: mujoco.MjModel, d: HostData, fields: Mapping[str, Any]) -> mujoco.MjModel:
+        raise Unsupported(f"{self.name} cannot change {', '.join(fields)} of a model: build another simulation")
+
+    def arrays(self, m: mujoco.MjModel, d: HostData) -> Mapping[str, wp.array]:
+        return d.arrays
+
+    def contact_count(self, m: mujoco.MjModel, d: HostData) -> int:
+        return sum(len(force) for force in d.force)
+
+    def contacts(self, m: mujoco.MjModel, d: HostData) -> Contacts:
+        counts = [len(force) for force in d.force]
+        parts = [mjd.contact for mjd in d.worlds]
+        return Contacts(
+            world=np.repeat(np.arange(len(counts)), counts),
+            geom=np.concatenate([c.geom[:n] for c, n in zip(parts, counts, strict=True)]),
+            dist=np.concatenate([c.dist[:n] for c, n in zip(parts, counts, strict=True)]),
+            pos=np.concatenate([c.pos[:n] for c, n in zip(parts, counts, strict=True)]),
+            frame=np.concatenate([c.frame[:n] for c, n in zip(parts, counts, strict=True)]).reshape(-1, 3, 3),
+            force=np.concatenate(d.force),
+        )
+
+    def health(self, m: mujoco.MjModel, d: HostData) -> Health:
+        rows = np.hstack([d.arrays[name].numpy() for name in ("qpos", "qvel")])
+        broken = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        return Health((), (), tuple(int(i) for i in broken), d.ncon_peak, 0)
+
+    def forget_overflow(self, m: mujoco.MjModel, d: HostData) -> HostData:
+        return d
+
+
+def _fresh(mjm: mujoco.MjModel) -> mujoco.MjData:
+    """Data at the model's start: key frame 0 if there is one."""
+    mjd = mujoco.MjData(mjm)
+    if mjm.nkey:
+        mujoco.mj_resetDataKeyframe(mjm, mjd, 0)
+    return mjd
+
+
+def _stacked(worlds: list[mujoco.MjData], name: str) -> NDArray[np.float64]:
+    return np.stack([np.asarray(getattr(mjd, name)) for mjd in worlds])
+
+
+def _write(mjd: mujoco.MjData, name: str, value: Any) -> None:
+    if name == "time":
+        mjd.time = float(value)
+    else:
+        getattr(mjd, name)[:] = value

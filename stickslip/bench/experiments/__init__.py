@@ -1,0 +1,1 @@
+"""The experiments, in folders by the question asked."""

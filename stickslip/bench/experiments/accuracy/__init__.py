@@ -1,0 +1,1 @@
+"""How does error depend on cost, and what survives?"""

@@ -1,0 +1,1 @@
+"""How deep do bodies sink into each other?"""

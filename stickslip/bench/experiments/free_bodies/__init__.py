@@ -1,0 +1,1 @@
+"""Do free bodies move as rigid-body mechanics says?"""

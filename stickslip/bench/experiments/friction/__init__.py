@@ -1,0 +1,1 @@
+"""Does friction stick, slide and stop as Coulomb's law says?"""

@@ -1,0 +1,1 @@
+"""How well do planners close the loop?"""

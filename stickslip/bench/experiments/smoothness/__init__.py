@@ -1,0 +1,1 @@
+"""How smooth and how fast is differentiable contact?"""

@@ -1,0 +1,88 @@
+"""Whether so many worlds fit into the memory of a device, and how many would."""
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import warp as wp
+
+from stickslip.errors import InputError
+
+T = TypeVar("T")
+
+_LARGEST_AXIS = 2**31 - 1  # of a Warp array
+_SHARE = 0.8  # of the free memory that a suggestion uses
+
+
+_ADVICE = "use a smaller nworld, or smaller nconmax and njmax"
+
+
+def allocate(make: Callable[[int], T], nworld: int, device: wp.Device, least: int) -> T:
+    """The data of so many worlds; raises InputError naming nworld, and a number that fits, if memory does not suffice.
+
+    Args:
+        make: makes the data of a number of worlds
+        nworld: number of worlds
+        device: where the data will be
+        least: lower bound of the bytes of a world
+    """
+    free = free_memory(device)
+    if 10 * least * nworld > free:  # near the limit: beyond it, the system may kill the process without a message
+        _check(make, nworld, device, free, "")
+    try:
+        return make(nworld)
+    except (MemoryError, RuntimeError, ValueError) as error:
+        cause = str(error)
+        if not (isinstance(error, MemoryError) or "allocate" in cause or "must not exceed" in cause):
+            raise
+    _check(make, nworld, device, free, cause)
+    raise InputError(f"nworld is {nworld}: its data do not fit on {device.alias} ({cause}); {_ADVICE}")
+
+
+def _check(make: Callable[[int], Any], nworld: int, device: wp.Device, free: int, cause: str) -> None:
+    """Raise InputError if the worlds, by the size of one, need more than is free."""
+    one, axis = _sizes(make(1))
+    fits = max(1, min(int(_SHARE * free / max(one, 1)), _LARGEST_AXIS // max(axis, 1)))
+    if nworld > fits:
+        cause = f" ({cause})" if cause else ""
+        raise InputError(
+            f"nworld is {nworld}: a world takes {one / 1e6:.3g} MB and {device.alias} has {free / 1e9:.3g} GB free, "
+            f"enough for about {fits} worlds{cause}; {_ADVICE}"
+        )
+
+
+def free_memory(device: wp.Device) -> int:
+    """Bytes that can still be allocated on a device."""
+    if device.is_cuda:
+        return device.free_memory
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**62
+    with contextlib.suppress(OSError, ValueError), open("/proc/meminfo") as lines:
+        free = next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), free)
+    with contextlib.suppress(ImportError):  # not on Windows
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            free = min(free, limit)
+    return free
+
+
+def _sizes(data: Any) -> tuple[int, int]:
+    """Bytes of all arrays in an object and its parts, and the longest axis among them."""
+    total, longest, seen, queue = 0, 1, set(), [data]
+    while queue:
+        part = queue.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, wp.array):
+            total += part.capacity
+            longest = max(longest, *part.shape) if part.shape else longest
+        elif isinstance(part, dict):
+            queue += part.values()
+        elif isinstance(part, (list, tuple)):
+            queue += part
+        elif hasattr(part, "__dict__") and not isinstance(part, type):
+            queue += vars(part).values()
+    return total, longest

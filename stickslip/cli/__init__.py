@@ -1,0 +1,1 @@
+"""The command `stickslip`, one module per command."""

@@ -1,0 +1,66 @@
+"""The command `stickslip`: reads the command line, runs a command, and turns errors into messages and exit statuses."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+
+from stickslip import __version__, interrupts
+from stickslip.cli.commands.bench import BenchGroup
+from stickslip.cli.commands.demo import Demo
+from stickslip.cli.commands.plan import Plan, Tasks
+from stickslip.cli.commands.points import Points
+from stickslip.cli.commands.run import Run, refuse_former
+from stickslip.cli.commands.scenes import Physics, Scenes
+from stickslip.cli.status import FAILED, INTERRUPTED, OK, USAGE
+from stickslip.errors import InputError, StickslipError
+
+Command = (
+    Annotated[Run, tyro.conf.subcommand(name="run")]
+    | Annotated[Scenes, tyro.conf.subcommand(name="scenes")]
+    | Annotated[Physics, tyro.conf.subcommand(name="physics")]
+    | Annotated[Points, tyro.conf.subcommand(name="points")]
+    | Annotated[Plan, tyro.conf.subcommand(name="plan")]
+    | Annotated[Tasks, tyro.conf.subcommand(name="tasks")]
+    | Annotated[BenchGroup, tyro.conf.subcommand(name="bench")]
+    | Annotated[Demo, tyro.conf.subcommand(name="demo")]
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (without the program's name) and return the exit status."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    if args == ["--version"]:
+        print(f"stickslip {__version__}")
+        return OK
+    description = "Contact-rich simulation of MuJoCo models. `stickslip --version` prints the version."
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        _refuse_repeated(args)
+        if args[:1] == ["run"]:
+            refuse_former(args)
+        config = (tyro.conf.FlagCreatePairsOff,)
+        command = tyro.cli(Command, prog="stickslip", description=description, args=args, config=config)
+        with interrupts.reliable():
+            return command(Console(highlight=False))
+    except StickslipError as error:
+        errors.print(f"[red]error:[/] {escape(str(error))}")
+        return USAGE
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        errors.print(f"[red]error:[/] {escape(place + (error.strerror or str(error)))}")
+        return FAILED
+    except KeyboardInterrupt:
+        errors.print("interrupted; every file written so far is whole")
+        return INTERRUPTED
+
+
+def _refuse_repeated(args: Sequence[str]) -> None:
+    """Raise InputError if an option is given twice, of which only the last would count."""
+    options = [arg.partition("=")[0] for arg in args if arg.startswith("--")]
+    for option in dict.fromkeys(options):
+        if options.count(option) > 1 and option != "--set":
+            raise InputError(f"{option} is given {options.count(option)} times; give it once, with all its values")

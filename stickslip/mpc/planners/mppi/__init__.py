@@ -1,0 +1,1 @@
+"""The planner `mppi`: sampling with any physics that can be captured."""

@@ -1,0 +1,1 @@
+"""The planners `ipopt` and `implicit`: multiple shooting with CasADi and IPOPT, as baselines."""

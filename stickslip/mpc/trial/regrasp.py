@@ -1,0 +1,94 @@
+"""Regrasping: a planner around another one. It opens the hand when the object makes no progress, then starts again.
+
+A plan with frozen contacts looks a few steps ahead. Fingers that block each other, or that are on the wrong side of the
+object, are a local minimum of its cost. So the hand returns to its posture at the start, which is open, and the planner
+is reset with the object where it is now.
+"""
+
+import math
+from typing import final
+
+import numpy as np
+
+from stickslip.errors import InputError
+from stickslip.mpc.task import Goal, Observation, Plan, Planner, Problem, Regrasp
+
+NOTE = "released the object to grasp it again"
+"""Note of the plans that open the hand."""
+ROUNDING = 0.01
+"""Tolerance of times, as a fraction of a control step."""
+
+
+@final
+class Regrasping(Planner):
+    """A planner that regrasps.
+
+    Args:
+        problem: the task, compiled
+        inner: plans between releases; it is reset after each release
+        rule: when to release, and for how long
+    """
+
+    def __init__(self, problem: Problem, inner: Planner, rule: Regrasp) -> None:
+        cost = problem.task.cost
+        if cost.final_position == cost.final_orientation == 0.0:
+            raise InputError(
+                f"the cost of {problem.task.name} has final_position 0 and final_orientation 0: regrasping needs one "
+                "of them to measure progress; set one, or set regrasp to None"
+            )
+        self.problem, self.inner, self.rule = problem, inner, rule
+        self._period = problem.task.substeps * problem.mjm.opt.timestep
+        self._posture = problem.posture
+        self._goal, self._seed = Goal(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])), 0
+        self._begin_trial()
+
+    def _begin_trial(self) -> None:
+        self._releases = 0
+        self._now = -math.inf  # time of the last observation [s]
+        self._until: float | None = None  # end of the current release [s]
+        self._begin_grasp()
+
+    def _begin_grasp(self) -> None:
+        self._best = math.inf  # least remaining error
+        self._since = math.inf  # when it was reached [s]
+
+    def reset(self, goal: Goal, seed: int) -> None:
+        self._goal, self._seed = goal, seed
+        self._begin_trial()
+        self.inner.reset(goal, seed)
+
+    def plan(self, observation: Observation) -> Plan:
+        now = observation.time
+        if now < self._now:  # a new trial without a reset
+            self._begin_trial()
+        self._now = now
+        if self._until is not None and now + ROUNDING * self._period >= self._until:
+            self._until = None
+            self._begin_grasp()
+            self.inner.reset(self._goal, self._seed + self._releases)
+        if self._until is None and self._is_stuck(observation):
+            self._releases += 1
+            self._until = now + self.rule.steps * self._period
+        if self._until is None:
+            return self.inner.plan(observation)
+        joints = observation.qpos[: self.problem.nr]
+        low, high = self.problem.bounds(joints)
+        return Plan(joints + np.clip(self._posture - joints, low, high), self._remaining(observation), note=NOTE)
+
+    def _remaining(self, observation: Observation) -> float:
+        """Remaining error, weighted as in the terminal cost."""
+        position, rotation = self._goal.errors(observation.qpos)
+        cost = self.problem.task.cost
+        return cost.final_position * position**2 + cost.final_orientation * rotation
+
+    def _is_stuck(self, observation: Observation) -> bool:
+        """Whether there was no progress for too long. Time at the goal does not count."""
+        position, rotation = self._goal.errors(observation.qpos)
+        success, left = self.problem.task.success, self._remaining(observation)
+        if left < (1.0 - self.rule.progress) * self._best:
+            self._best, self._since = left, observation.time
+        if position < success.position and rotation < success.rotation:
+            self._since = observation.time
+            return False
+        waited = observation.time + ROUNDING * self._period - self._since
+        return waited >= self.rule.patience * (self._releases + 1) * self._period

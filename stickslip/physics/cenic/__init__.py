@@ -1,1 +1,0 @@
-"""Error-controlled integration around the convex step."""

@@ -1,0 +1,1 @@
+"""The sweeps of the cone sweep: friction cone, contacts of a pair, dofs of trees, extrapolation."""

@@ -1,0 +1,1 @@
+"""CENIC: error-controlled integration of the convex step. See README.md."""

@@ -1,0 +1,1 @@
+"""ICF: one convex step per timestep. See README.md."""

@@ -1,0 +1,1 @@
+"""The convex step that `icf` and `cenic` share: problem, potentials, solve."""

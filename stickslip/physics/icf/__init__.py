@@ -1,1 +1,0 @@
-"""The convex step at a fixed size."""

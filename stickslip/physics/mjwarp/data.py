@@ -1,0 +1,115 @@
+"""MuJoCo Warp's data with what every physics here adds to it: a start to reset to, buffer peaks, a memory."""
+
+import dataclasses
+from typing import Any, Self, TypeVar
+
+import mujoco
+import mujoco_warp as mjw
+import numpy as np
+import warp as wp
+from numpy.typing import NDArray
+
+from stickslip.physics.mjwarp.memory import Memory, copy_worlds
+
+wp.set_module_options({"enable_backward": False})
+
+T = TypeVar("T")
+
+_STARTING = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat", "history", "plastic", "eq_active")
+"""What a reset takes from the model's start."""
+_CLEARED = (
+    "qacc_warmstart qacc qfrc_applied xfrc_applied sensordata userdata energy cvel cdof_dot ne nf nl nefc overflow"
+).split()
+"""What a reset sets to zero."""
+
+
+def extended(cls: type[T], base: Any, **own: Any) -> T:
+    """A `cls` with all fields of `base`, whose dataclass it extends, and its own."""
+    return cls(**{field.name: getattr(base, field.name) for field in dataclasses.fields(base)}, **own)
+
+
+@dataclasses.dataclass
+class Data(mjw.Data):
+    """MuJoCo Warp's data; every MuJoCo Warp function takes it. A physics adds its workspace in a class of its own.
+
+    Attributes:
+        start: what a reset brings a world back to, by name; each array has one world
+        peak: most contacts and geom pairs over all worlds, most rows of a world       (3,)
+        memory: what the physics remembers from step to step
+    """
+
+    start: dict[str, wp.array]
+    peak: wp.array
+    memory: Memory
+
+    @classmethod
+    def extend(cls, base: mjw.Data, mjm: mujoco.MjModel, memory: Memory | None = None, **own: Any) -> Self:
+        """MuJoCo Warp's data with these additions; key frame 0 is the start if the model has one."""
+        memory = Memory() if memory is None else memory
+        return extended(cls, base, start=_start(base, mjm), peak=wp.zeros(3, dtype=int), memory=memory, **own)
+
+    def reset(self, mask: wp.array | None = None) -> None:
+        """Bring the worlds in the mask (nworld,), or all, back to the start; the memory too."""
+        for name, start in self.start.items():
+            copy_worlds(mask, start, getattr(self, name))
+        self.memory.reset({name: getattr(self, name) for name in self.start}, mask)
+
+
+def _start(d: mjw.Data, mjm: mujoco.MjModel) -> dict[str, wp.array]:
+    """One world of each array that a reset sets."""
+    mjd = mujoco.MjData(mjm)
+    if mjm.nkey:
+        mujoco.mj_resetDataKeyframe(mjm, mjd, 0)
+    start = {}
+    for name in _STARTING:
+        like = getattr(d, name)
+        shape = (1, *like.shape[1:], *getattr(like.dtype, "_shape_", ()))
+        start[name] = wp.zeros((1, *like.shape[1:]), dtype=like.dtype)
+        if like.size:
+            start[name].assign(np.asarray(getattr(mjd, name)).reshape(shape).astype(start[name].numpy().dtype))
+    for name in _CLEARED:
+        like = getattr(d, name)
+        start[name] = wp.zeros((1, *like.shape[1:]), dtype=like.dtype)
+    return start
+
+
+@wp.kernel
+def _record_peak(
+    # Data in:
+    nacon_in: wp.array[int],
+    ncollision_in: wp.array[int],
+    nefc_in: wp.array[int],
+    # Out:
+    peak_out: wp.array[int],
+):
+    worldid = wp.tid()
+    if worldid == 0:
+        wp.atomic_max(peak_out, 0, nacon_in[0])
+        wp.atomic_max(peak_out, 1, ncollision_in[0])
+    if nefc_in[worldid] > peak_out[2]:
+        wp.atomic_max(peak_out, 2, nefc_in[worldid])
+
+
+def record_peak(d: Data) -> None:
+    """Record the largest numbers of contacts, geom pairs and rows so far."""
+    wp.launch(_record_peak, dim=d.nworld, inputs=[d.nacon, d.ncollision, d.nefc], outputs=[d.peak])
+
+
+@wp.kernel
+def _find_not_finite(
+    # In:
+    value: wp.array2d[float],
+    # Out:
+    broken_out: wp.array[bool],
+):
+    worldid, i = wp.tid()
+    if not wp.isfinite(value[worldid, i]):
+        broken_out[worldid] = True
+
+
+def find_not_finite(d: Data) -> NDArray[np.bool_]:
+    """Whether each world has a position or velocity that is not finite, (nworld,); found on the device."""
+    broken = wp.zeros(d.nworld, dtype=bool, device=d.qpos.device)
+    for array in (d.qpos, d.qvel):
+        wp.launch(_find_not_finite, array.shape, inputs=[array], outputs=[broken], device=array.device)
+    return broken.numpy()

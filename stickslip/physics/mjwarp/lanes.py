@@ -1,0 +1,39 @@
+"""Lanes: threads that work on one world, island or body together. On CUDA a power of two of them, on the CPU one."""
+
+import warp as wp
+
+wp.set_module_options({"enable_backward": False})
+
+WARP = wp.constant(32)
+"""Threads of a warp."""
+
+MASK = """
+const unsigned mask = nlane < 32 ? ((1u << nlane) - 1u) << (threadIdx.x & 31 & ~(nlane - 1)) : 0xffffffffu;
+"""
+"""CUDA C++ for the lanes of one group in their warp, given `nlane`; for native functions that shuffle among them."""
+
+
+@wp.func_native(f"""
+#if defined(__CUDA_ARCH__)
+{MASK}
+if (nlane > 32) __syncthreads();
+else __syncwarp(mask);
+#endif
+""")
+def sync(nlane: int):
+    """Wait for the lanes of a group; what they wrote can be read afterwards. Groups that share a warp may diverge."""
+    ...
+
+
+@wp.func_native("""
+#if defined(__CUDA_ARCH__)
+if (nlane > 32) __syncthreads();
+else __syncwarp();
+#endif
+""")
+def sync_warp(nlane: int):
+    """Wait for the lanes of a group, and for the groups that share its warp, which stay converged.
+
+    Each of these groups has to reach the same calls.
+    """
+    ...

@@ -1,0 +1,168 @@
+"""MuJoCo Warp's model with its tree laid out for row-free constraints, and data without a Jacobian."""
+
+import copy
+import dataclasses
+import warnings
+from typing import TypeVar
+
+import mujoco
+import mujoco_warp as mjw
+import numpy as np
+import warp as wp
+
+from stickslip.physics.mjwarp.data import extended
+
+_DAMPING = ("dof_damping", "dof_dampingpoly", "actuator_damping", "actuator_dampingpoly")
+_INTEGRATORS = (mujoco.mjtIntegrator.mjINT_EULER, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
+
+
+@dataclasses.dataclass
+class Structure:
+    """What follows from the model alone and is asked for in every step.
+
+    Attributes:
+        damping_arrays: the model's joint damping that `undamped` speaks of
+        undamped: whether no joint had damping when the model was made, so that H = M under Euler
+        eq_order: equality constraints: connects, welds, joint and then tendon couplings (neq,)
+        jnt_limited: joints with limits                                           (*,)
+        body_subtreenum: bodies in the subtree of each body, itself included     (nbody,)
+        dof_depth: number of dofs above each dof in its tree                      (nv,)
+        maxdepth: length of the longest chain of dofs
+    """
+
+    damping_arrays: tuple[wp.array, ...]
+    undamped: bool
+    eq_order: wp.array
+    jnt_limited: wp.array
+    body_subtreenum: wp.array
+    dof_depth: wp.array
+    maxdepth: int
+
+
+@dataclasses.dataclass
+class Model(mjw.Model):
+    """MuJoCo Warp's model with its structure; a physics adds its parameters. Every MuJoCo Warp function takes it.
+
+    Attributes:
+        structure: what follows from the model alone
+    """
+
+    structure: Structure
+
+    @property
+    def undamped(self) -> bool:
+        """Whether no joint has damping: none had when the model was made, and its arrays were not replaced since.
+
+        Damping written into those arrays in place still acts, as an explicit force.
+        """
+        now = (getattr(self, name) for name in _DAMPING)
+        return self.structure.undamped and all(a is b for a, b in zip(now, self.structure.damping_arrays, strict=True))
+
+
+ModelT = TypeVar("ModelT", bound=Model)
+DataT = TypeVar("DataT", bound=mjw.Data)
+
+
+def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None) -> Model:
+    """MuJoCo Warp's model on the current device, with its structure; a physics extends it by its own fields."""
+    base = mjw.put_model(mjm, batch_sizes)
+
+    subtreenum = np.ones(mjm.nbody, dtype=np.int32)
+    for body in range(mjm.nbody - 1, 0, -1):
+        subtreenum[mjm.body_parentid[body]] += subtreenum[body]
+    depth = np.zeros(mjm.nv, dtype=np.int32)
+    for dof in range(mjm.nv):
+        parent = mjm.dof_parentid[dof]
+        depth[dof] = depth[parent] + 1 if parent >= 0 else 0
+
+    structure = Structure(
+        damping_arrays=tuple(getattr(base, name) for name in _DAMPING),
+        undamped=not any(np.any(getattr(mjm, name)) for name in _DAMPING),
+        eq_order=wp.array(np.argsort(mjm.eq_type, kind="stable"), dtype=int),  # the kinds are numbered in this order
+        jnt_limited=wp.array(np.flatnonzero(mjm.jnt_limited), dtype=int),
+        body_subtreenum=wp.array(subtreenum, dtype=int),
+        dof_depth=wp.array(depth, dtype=int),
+        maxdepth=int(depth.max(initial=0)) + 1,
+    )
+    return extended(Model, base, structure=structure)
+
+
+_SEEN_EARLY = (
+    mujoco.mjtGeom.mjGEOM_PLANE,
+    mujoco.mjtGeom.mjGEOM_HFIELD,
+    mujoco.mjtGeom.mjGEOM_SPHERE,
+    mujoco.mjtGeom.mjGEOM_CAPSULE,
+    mujoco.mjtGeom.mjGEOM_BOX,
+)
+"""Geoms whose contacts are all found before they touch. Of other convex geoms only one point is found."""
+
+
+def with_margin(mjm: mujoco.MjModel, speculative_margin: float) -> mujoco.MjModel:
+    """A copy of the model whose contacts are found before they touch, with all points of two boxes.
+
+    MuJoCo Warp has two routines for boxes. Its default sometimes returns one point of two faces, or none. The other,
+    for models without native convex collision, returns all of them, also before they touch.
+    """
+    mjm = copy.copy(mjm)
+    mjm.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)
+    early = np.isin(mjm.geom_type, [int(kind) for kind in _SEEN_EARLY])
+    mjm.geom_gap[early & (mjm.geom_adhesion == 0.0)] += 0.5 * speculative_margin  # adhesion pulls within the gap
+    mjm.pair_gap[early[mjm.pair_geom1] & early[mjm.pair_geom2] & (mjm.pair_adhesion == 0.0)] += speculative_margin
+    return mjm
+
+
+def unsupported_features(mjm: mujoco.MjModel) -> list[str]:
+    """What a model asks for that no row-free physics can honour."""
+    features = []
+    if mjm.nflex:
+        features.append(f"flex ({mjm.nflex} deformable bodies)")
+    if mjm.opt.integrator not in _INTEGRATORS:
+        name = mujoco.mjtIntegrator(mjm.opt.integrator).name.removeprefix("mjINT_")
+        features.append(f"integrator {name} (use Euler or implicitfast)")
+    if mjm.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP:
+        features.append("sleeping (clear the sleep flag)")
+    if (mjm.actuator_trntype == int(mujoco.mjtTrn.mjTRN_BODY)).any():
+        features.append("adhesion actuators (MuJoCo Warp reads their moment from contact rows)")
+    kinds = {mujoco.mjtEq(t).name.removeprefix("mjEQ_").lower() for t in mjm.eq_type}
+    features += [f"equality constraint {kind}" for kind in sorted(kinds - {"connect", "weld", "joint", "tendon"})]
+    return features
+
+
+def warn_unused(mjm: mujoco.MjModel, why: str, stacklevel: int) -> None:
+    """Warn of settings of MuJoCo's solver that people set against creep.
+
+    Args:
+        mjm: the model
+        why: the beginning of the sentence, as in "comfree has no solver"
+        stacklevel: as for `warnings.warn`, counted from the caller
+    """
+    unused = []
+    if mjm.opt.noslip_iterations:
+        unused.append(f"noslip_iterations={mjm.opt.noslip_iterations}")
+    if mjm.opt.impratio != 1.0:
+        unused.append(f"impratio={mjm.opt.impratio:g}")
+    if unused:
+        warnings.warn(f"{why} and does not use {', '.join(unused)}", stacklevel=stacklevel + 1)
+
+
+def without_jacobian(mjm: mujoco.MjModel, d: mjw.Data) -> mjw.Data:
+    """Take the constraint Jacobian out of a Data: nothing here forms one."""
+    small = mjw.make_data(mjm, nworld=1, nconmax=0, njmax=1, njmax_nnz=1)
+    for name in ("J", "J_colind"):
+        like = getattr(small.efc, name)
+        setattr(d.efc, name, wp.zeros((d.nworld, *like.shape[1:]), dtype=like.dtype))
+    d.njmax_nnz = small.njmax_nnz
+    return d
+
+
+def make_data(mjm: mujoco.MjModel, nworld: int = 1, njmax: int | None = None, **sizes: int | None) -> mjw.Data:
+    """MuJoCo Warp's data on the current device, without a Jacobian; `njmax` rows hold kinds, residuals and forces."""
+    # njmax_nnz=1: its default loops over all pairs of geoms in Python, for a Jacobian that is not there
+    probe = mjw.make_data(mjm, nworld=1, nconmax=0, njmax=njmax, nvmax=sizes.get("nvmax"), njmax_nnz=1)
+    d = mjw.make_data(mjm, nworld=nworld, njmax=1, **{**sizes, "njmax_nnz": 1})
+    for field in dataclasses.fields(mjw.Constraint):
+        like = getattr(probe.efc, field.name)
+        if field.name not in ("J", "J_colind") and like.ndim == 2:
+            setattr(d.efc, field.name, wp.zeros((nworld, *like.shape[1:]), dtype=like.dtype))
+    d.njmax, d.njmax_pad = probe.njmax, probe.njmax_pad
+    return d
