@@ -1,12 +1,16 @@
 """Files that are complete or absent: written beside the target, then renamed onto it.
 
-A crash, a full disk or Ctrl-C in the middle leaves the file that was there before.
+A crash, a full disk or Ctrl-C in the middle leaves the file that was there before. Processes that write to one folder
+take turns with `locked`.
 """
 
+import contextlib
+import fcntl
 import json
 import os
 import re
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +33,18 @@ def write_bytes_atomic(path: str | os.PathLike, data: bytes) -> Path:
         temporary.unlink(missing_ok=True)
         raise
     return path
+
+
+@contextlib.contextmanager
+def locked(folder: str | os.PathLike) -> Iterator[None]:
+    """Hold the lock of a folder, made if need be; other processes that ask for it wait."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)  # releases the lock
 
 
 def write_json(path: str | os.PathLike, obj: Any, *, flat_lists: bool = False) -> Path:

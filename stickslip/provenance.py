@@ -304,8 +304,8 @@ def _dump(node: Any) -> str:
     """A syntax tree as text, the same in every version of Python: `ast.dump` is not."""
     if isinstance(node, ast.AST):
         fields = ((name, getattr(node, name, None)) for name in node._fields)
-        told = (f"{name}={_dump(value)}" for name, value in fields if value not in (None, []) and name != "kind")
-        return f"{type(node).__name__}({', '.join(told)})"
+        written = (f"{name}={_dump(value)}" for name, value in fields if value not in (None, []) and name != "kind")
+        return f"{type(node).__name__}({', '.join(written)})"
     return f"[{', '.join(map(_dump, node))}]" if isinstance(node, list) else repr(node)
 
 

@@ -6,10 +6,14 @@ from collections.abc import Iterator
 import pytest
 import warp as wp
 
+from tests import kernels
+
 # JAX compiles in half the time, and nothing here is timed
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 wp.config.log_level = wp.LOG_WARNING  # not a line for every module that loads
 wp.init()
+if not wp.is_cuda_available():
+    kernels.share()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -137,7 +137,9 @@ def test_python_blocks_use_names_that_exist(path: Path) -> None:
 
 
 def imported(module: str, attribute: str) -> object:
-    """What `from module import attribute` gives."""
+    """What `from module import attribute` gives; skips where an optional package is missing."""
+    if module.startswith("stickslip.physics.scm"):
+        pytest.importorskip("jax")
     parent = importlib.import_module(module)
     return (
         getattr(parent, attribute) if hasattr(parent, attribute) else importlib.import_module(f"{module}.{attribute}")

@@ -1,12 +1,9 @@
 """What is stored of an experiment: settings, machine, versions, and the metrics and series of every method."""
 
-import contextlib
 import dataclasses
-import fcntl
 import json
-import os
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -133,10 +130,10 @@ class Result:
                 continue
             if isinstance(here, dict) and isinstance(there, dict):
                 keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
-                told = ", ".join(f"{key}: {there.get(key)} there, {here.get(key)} here" for key in keys)
+                difference = ", ".join(f"{key}: {there.get(key)} there, {here.get(key)} here" for key in keys)
             else:
-                told = f"{there} there, {here} here"
-            found.append(f"{name} ({told})")
+                difference = f"{there} there, {here} here"
+            found.append(f"{name} ({difference})")
         return found
 
     def save(self, path: pathlib.Path) -> pathlib.Path:
@@ -181,18 +178,6 @@ def _check(result: Result) -> None:
             raise TypeError(f"the outcomes of {label} are not metrics by case")
 
 
-@contextlib.contextmanager
-def locked(folder: pathlib.Path) -> Iterator[None]:
-    """Hold the lock of a folder of results, for which every process that writes there waits."""
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)  # releases the lock
-
-
 class Store:
     """The file of a result, which several processes may add methods to.
 
@@ -208,7 +193,7 @@ class Store:
 
     def read(self) -> Result | None:
         """What is stored; None if there is no file. Raises InputError if the file is no result."""
-        with locked(self.path.parent):
+        with files.locked(self.path.parent):
             self._seen = self._text()
         return None if self._seen is None else _read(self.path, self._seen)
 
@@ -222,7 +207,7 @@ class Store:
 
         Raises InputError if another process stored something that cannot share the file.
         """
-        with locked(self.path.parent):
+        with files.locked(self.path.parent):
             text = self._text()
             if text is not None and text != self._seen:
                 self._merge(result, _read(self.path, text), own)

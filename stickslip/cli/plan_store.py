@@ -1,9 +1,6 @@
 """The trials that `stickslip plan` has run, in a JSON file that several processes may share."""
 
-import contextlib
-import fcntl
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +36,7 @@ class Store:
         """Store the row of a trial, which has `object` and `seed`."""
         row = files.plain(row)
         key = row["object"], row["seed"]
-        with _locked(self.path):
+        with files.locked(self.path.parent):
             rows = {**self._read(), key: row}
             files.write_json(self.path, {**self._head, "trials": list(rows.values())})
         self._replace = False
@@ -65,11 +62,3 @@ class Store:
                 f"{self.path} holds trials with another {other[0]}; replace them with --again, or give another --out"
             )
         return {} if other else rows
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock on a file beside `path`, which other processes that store there wait for."""
-    with path.with_name(f".{path.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # closing the file releases it
-        yield

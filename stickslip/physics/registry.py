@@ -72,7 +72,7 @@ _BUILT_IN = (
         "comfree",
         "stickslip.physics.comfree.physics:ComFree",
         "one closed-form pass over all constraints, no solver",
-        "cost linear in the number of contacts, so it is fastest in dense piles; no Jacobian, so little memory per "
+        "cost linear in the number of contacts and the least per contact; no Jacobian, so little memory per "
         "world; smooth and exact-impedance variants",
         "friction creeps; contact, limits and equalities are soft; Euler and implicitfast only",
         "#e07b39",

@@ -11,8 +11,8 @@ jnp = pytest.importorskip("jax.numpy")
 from stickslip.physics.scm import grids  # noqa: E402
 from stickslip.physics.scm.field import (  # noqa: E402
     Points,
-    feel_plane,
-    feel_planes,
+    force_of_plane,
+    force_of_planes,
     half,
     signed_distance,
     soft_plane,
@@ -166,10 +166,10 @@ def test_the_force_of_a_plane_is_the_printed_one() -> None:
         d = 1.0 - s if s <= 0 else (s - 2.0) ** 2 / 4 if s <= 2 else 0.0
         slip = v - leaving * n
         want = c * d * (n - 0.5 * slip / np.sqrt(0.05**2 + slip @ slip))
-        for feel in (feel_plane, feel_planes):
-            felt = feel(jnp.asarray(x)[None], jnp.asarray(v)[None], plane, law())
-            np.testing.assert_allclose(felt.force[0], want, rtol=1e-9, atol=1e-12)
-            np.testing.assert_allclose(felt.distance[0], distance, atol=1e-14)
+        for force_law in (force_of_plane, force_of_planes):
+            got = force_law(jnp.asarray(x)[None], jnp.asarray(v)[None], plane, law())
+            np.testing.assert_allclose(got.force[0], want, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(got.distance[0], distance, atol=1e-14)
 
 
 def test_dissipation_and_softplus() -> None:
@@ -183,14 +183,14 @@ def test_dissipation_and_softplus() -> None:
     assert np.isfinite(jax.grad(jax.grad(softplus))(jnp.asarray(-40.0), jnp.asarray(1e-3)))
 
 
-@pytest.mark.parametrize("feel", [feel_plane, feel_planes])
-def test_blocks_change_nothing(feel: object) -> None:
+@pytest.mark.parametrize("force_law", [force_of_plane, force_of_planes])
+def test_blocks_change_nothing(force_law: object) -> None:
     """Sums over a few points at a time are the sums over all, and so are their gradients."""
     s, x = surface("sphere", 3), surface("box", 4).place + jnp.asarray([0.0, 0.0, 0.195])
     twist = (jnp.asarray([0.1, 0.2, 0.3]), jnp.asarray([0.0, 0.1, -0.1]))
 
     def total(x: object, block: int) -> object:
-        got = half(x, twist, s, law(), feel, block)
+        got = half(x, twist, s, law(), force_law, block)
         return jnp.sum(got.force) + jnp.sum(got.torque) + got.distance
 
     both = jax.jit(jax.value_and_grad(total), static_argnums=1)
@@ -209,7 +209,7 @@ def test_memory_grows_with_points_and_not_with_their_square() -> None:
         twist = (jnp.zeros(3), jnp.zeros(3))
 
         def total(x: object) -> object:
-            return jnp.sum(half(x, twist, s, law(), feel_plane, 64).force)
+            return jnp.sum(half(x, twist, s, law(), force_of_plane, 64).force)
 
         return jax.jit(jax.grad(total)).lower(x).compile().memory_analysis().temp_size_in_bytes
 

@@ -200,15 +200,12 @@ class Drake(CountingPhysics[Model, Data]):
         failures = [f"world {i} stopped at {w.target:.6g} s: {w.failure}" for i, w in enumerate(d.worlds) if w.failure]
         return Health((), (), tuple(int(i) for i in broken), d.ncon_peak, 0, tuple(failures))
 
-    def forget_overflow(self, m: Model, d: Data) -> Data:
-        return d
-
     def stats(self, m: Model, d: Data) -> Stats:
-        told = [_counts(world) for world in self._worlds(m, d)]
+        counts = [_counts(world) for world in self._worlds(m, d)]
         ends = [np.array(world.ends) for world in d.worlds]
 
         def counted(name: str) -> NDArray[np.integer]:
-            return np.array([each[name] for each in told], dtype=int)
+            return np.array([each[name] for each in counts], dtype=int)
 
         return Stats(
             steps=counted("integrator_num_steps_taken"),
@@ -216,8 +213,8 @@ class Drake(CountingPhysics[Model, Data]):
             iterations=counted("cenic_total_solver_iterations"),
             factorizations=counted("cenic_total_hessian_factorizations"),
             searches=counted("cenic_total_ls_iterations"),
-            smallest_dt=np.array([each["integrator_smallest_adapted_step_size_taken"] for each in told], dtype=float),
-            dt=np.full(len(told), np.nan),
+            smallest_dt=np.array([each["integrator_smallest_adapted_step_size_taken"] for each in counts], dtype=float),
+            dt=np.full(len(counts), np.nan),
             trace=tuple((end[1:], np.diff(end)) for end in ends) if self.trace else (),
         )
 

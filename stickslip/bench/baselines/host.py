@@ -130,9 +130,6 @@ class HostPhysics(Physics[mujoco.MjModel, HostData], abc.ABC):
         broken = np.flatnonzero(~np.isfinite(rows).all(axis=1))
         return Health((), (), tuple(int(i) for i in broken), d.ncon_peak, 0)
 
-    def forget_overflow(self, m: mujoco.MjModel, d: HostData) -> HostData:
-        return d
-
 
 def _fresh(mjm: mujoco.MjModel) -> mujoco.MjData:
     """Data at the model's start: key frame 0 if there is one."""

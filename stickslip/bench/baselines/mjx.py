@@ -168,8 +168,8 @@ class Mjx(Physics[Model, Data]):
     def memory(self, m: Model, d: Data) -> int:
         """Bytes that a step of all worlds takes, as the compiler tells them."""
         given = {name: _put(array) for name, array in d.arrays.items()}
-        told = m.advance.lower(m.model, self._worlds(m, d), given, 1).compile().memory_analysis()  # type: ignore[attr-defined]
-        return told.argument_size_in_bytes + told.output_size_in_bytes + told.temp_size_in_bytes
+        memory = m.advance.lower(m.model, self._worlds(m, d), given, 1).compile().memory_analysis()  # type: ignore[attr-defined]
+        return memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
 
     def contact_count(self, m: Model, d: Data) -> int:
         return d.ncon
@@ -181,9 +181,6 @@ class Mjx(Physics[Model, Data]):
         rows = np.hstack([d.arrays[name].numpy() for name in ("qpos", "qvel")])
         broken = np.flatnonzero(~np.isfinite(rows).all(axis=1))
         return Health((), (), tuple(int(i) for i in broken), d.ncon_peak, 0)
-
-    def forget_overflow(self, m: Model, d: Data) -> Data:
-        return d
 
 
 @functools.cache

@@ -118,22 +118,22 @@ def velocity(pose: Pose, rod: NDArray[np.float64], push: Push) -> Pose:
 def pushed(push: Push, travel: float, step: float = 1e-3) -> Path:
     """Push until the rod has gone `travel` [m] or passes the end of the face; `step`: integration step [m]."""
     pose = np.zeros(3)
-    ways, poses = [0.0, min(push.gap, travel)], [pose, pose]
+    travels, poses = [0.0, min(push.gap, travel)], [pose, pose]
     beyond = abs(push.offset) - push.half
     lost = math.inf if beyond < 0.0 else push.gap
-    while ways[-1] < travel and lost == math.inf:
-        way, size = ways[-1], min(step, travel - ways[-1])
-        first = velocity(pose, push.rod(way), push)
-        second = velocity(pose + 0.5 * size * first, push.rod(way + 0.5 * size), push)
-        third = velocity(pose + 0.5 * size * second, push.rod(way + 0.5 * size), push)
-        fourth = velocity(pose + size * third, push.rod(way + size), push)
+    while travels[-1] < travel and lost == math.inf:
+        travelled, size = travels[-1], min(step, travel - travels[-1])
+        first = velocity(pose, push.rod(travelled), push)
+        second = velocity(pose + 0.5 * size * first, push.rod(travelled + 0.5 * size), push)
+        third = velocity(pose + 0.5 * size * second, push.rod(travelled + 0.5 * size), push)
+        fourth = velocity(pose + size * third, push.rod(travelled + size), push)
         pose = pose + size / 6.0 * (first + 2.0 * second + 2.0 * third + fourth)
-        ways.append(way + size)
+        travels.append(travelled + size)
         poses.append(pose)
-        before, beyond = beyond, abs(float(touch(pose, push.rod(ways[-1]), push)[0])) - push.half
+        before, beyond = beyond, abs(float(touch(pose, push.rod(travels[-1]), push)[0])) - push.half
         if beyond > 0.0:
-            lost = ways[-1] - size * beyond / (beyond - before)
-    return Path(np.array(ways), np.array(poses), lost)
+            lost = travels[-1] - size * beyond / (beyond - before)
+    return Path(np.array(travels), np.array(poses), lost)
 
 
 def parted(pose: Pose, rod: NDArray[np.float64], push: Push) -> int | None:

@@ -250,7 +250,7 @@ class RowSet:
     mixed: wp.array[int]  # dofs with others
     dof_entry: wp.array[wp.vec2i]  # (nnz,)
     val: wp.array2d[float]  # (nworld, nnz)
-    felt: wp.array2d[float]  # (nworld, nwide nv) velocity of dofs per force of such a row
+    response: wp.array2d[float]  # (nworld, nwide nv) velocity of dofs per force of such a row
     kind: wp.array2d[int]  # (nworld, nrow) from here on; 0: idle
     phi: wp.array2d[float]
     low: wp.array2d[float]

@@ -173,7 +173,7 @@ def _make_rows(mjm: mujoco.MjModel, nworld: int, columns: Sequence[Sequence[int]
     rows.mixed = ints(mixed)
     rows.dof_entry = vec2i(np.stack([owner[by_dof], by_dof], axis=1) if len(by_dof) else [])
     rows.val = wp.zeros((nworld, int(starts[-1])), dtype=float)
-    rows.felt = wp.zeros((nworld, len(wide) * mjm.nv), dtype=float)
+    rows.response = wp.zeros((nworld, len(wide) * mjm.nv), dtype=float)
     rows.terms = wp.zeros(nworld * nrow, dtype=wp.vec4)
     shape = (nworld, nrow)
     rows.kind = wp.zeros(shape, dtype=int)

@@ -245,8 +245,8 @@ def _mesh_faults(vert: np.ndarray, face: np.ndarray) -> list[str]:
     face = merged.reshape(-1)[face]
     edges = np.concatenate([face[:, [0, 1]], face[:, [1, 2]], face[:, [2, 0]]])
     edges = edges[edges[:, 0] != edges[:, 1]]  # of a triangle that has shrunk to a line
-    ways, of_edge = np.unique(np.sort(edges, axis=1), axis=0, return_inverse=True)
-    balance = np.zeros(len(ways), dtype=int)
+    lines, of_edge = np.unique(np.sort(edges, axis=1), axis=0, return_inverse=True)
+    balance = np.zeros(len(lines), dtype=int)
     np.add.at(balance, of_edge.reshape(-1), np.where(edges[:, 0] < edges[:, 1], 1, -1))
     if n := int(np.count_nonzero(balance)):
         return [f"is a mesh with open edges ({n}): close its surface, with all triangles the same way round."]

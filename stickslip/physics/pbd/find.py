@@ -6,8 +6,9 @@ listed, and then each contact is written down in full.
 
 import warp as wp
 
+from stickslip.physics.mjwarp.lanes import sync
 from stickslip.physics.pbd.colliders import nearest
-from stickslip.physics.pbd.lanes import first_bit, lane_count, sync, sync_any
+from stickslip.physics.pbd.lanes import first_bit, lane_count, sync_any
 from stickslip.physics.pbd.layout import NOBODY, Bodies, Moment, Options, Shape, Step, Surface, Touching, real
 from stickslip.physics.pbd.mocap import collider_at, drift_of
 from stickslip.physics.pbd.near import apart_from, back_of, near_bits, wake
@@ -178,7 +179,7 @@ class Side:
     at: wp.vec3d  # where the particle is at the end of the substep [m]
     place: wp.vec3d  # where it is touched, in the frame of its body about the centre of mass [m]
     lever: wp.vec3d  # the same at the start of the substep, in the axes of the world [m]
-    way: wp.vec3d  # displacement of the particle in the substep [m]
+    displacement: wp.vec3d  # of the particle in the substep [m]
     roll: real  # how far outward the touched place comes by turning alone [m]
 
 
@@ -192,7 +193,7 @@ def side_of(s: Step, worldid: int, particle: int, outward: wp.vec3d) -> Side:
     out.place = s.shape.place[particle] - s.bodies.body[worldid, body].centre
     out.lever = rotation * out.place
     out.at = s.bodies.slot[worldid, body].pos + turn * out.place
-    out.way = out.at - s.bodies.body[worldid, body].before - out.lever
+    out.displacement = out.at - s.bodies.body[worldid, body].before - out.lever
     if s.options.surface != 0:
         radius = s.shape.radius[particle]
         beyond = radius * (wp.transpose(rotation) * outward)
@@ -229,7 +230,7 @@ def settle(s: Step, moment: Moment, worldid: int, index: int):
     mass = bodies.body[worldid, body].grain
     velocity = bodies.slot[worldid, body].vel
     # displacement of the particle in the substep along the normal, relative to the other surface
-    way = wp.dot(normal, mine.way)
+    displacement = wp.dot(normal, mine.displacement)
     their_roll = real(0.0)
     rest = real(0.0)
     opposite = wp.vec3d()
@@ -242,7 +243,7 @@ def settle(s: Step, moment: Moment, worldid: int, index: int):
         mu = friction_between(s.surface, worldid, geom, shape.geom[other])
         if particle > other:  # both sides of a pair mean the same point
             point = their.at + (their_radius + real(0.5) * gap) * normal
-        way -= wp.dot(normal, their.way)
+        displacement -= wp.dot(normal, their.displacement)
         their_roll = their.roll
         rest = radius + their_radius
         opposite = their.place
@@ -258,9 +259,9 @@ def settle(s: Step, moment: Moment, worldid: int, index: int):
         if shape.collider_mocap[collider] >= 0:
             touched = mine.at - radius * normal
             drift = drift_of(s.world.mocap, moment, worldid, shape.collider_mocap[collider], touched)
-        way -= dt * wp.dot(normal, drift)
+        displacement -= dt * wp.dot(normal, drift)
         rest = wp.dot(normal, mine.at) - gap
-    slack = slack_of(s.options, gap - way, dt)
+    slack = slack_of(s.options, gap - displacement, dt)
     touching.friction[worldid, index] = mu
     touching.drift[worldid, index] = drift
     touching.shift[worldid, index] = wp.vec3d()
@@ -274,7 +275,7 @@ def settle(s: Step, moment: Moment, worldid: int, index: int):
     touching.rest[worldid, index] = rest
     touching.slack[worldid, index] = slack
     # touched places go with their particles, and outward by turning
-    touching.clearance[worldid, index] = gap - (way - their_roll - mine.roll) - slack
+    touching.clearance[worldid, index] = gap - (displacement - their_roll - mine.roll) - slack
     touching.mass[worldid, index] = mass
 
 

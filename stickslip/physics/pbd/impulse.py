@@ -97,24 +97,24 @@ def iterate(s: Step, it: Iteration, worldid: int, body: int, lane: int, nlane: i
         c = first + k
         normal = touching.normal[worldid, c]
         # displacement since the start of the substep, relative to the other surface
-        way = it.dt * vel + change * touching.lever[worldid, c]
-        own = way
+        displacement = it.dt * vel + change * touching.lever[worldid, c]
+        own = displacement
         gain = mine
         other = touching.other[worldid, c]
         if other == NOBODY:
-            way -= it.dt * touching.drift[worldid, c]
-            own = way
+            displacement -= it.dt * touching.drift[worldid, c]
+            own = displacement
         else:
             theirs = s.shape.owner[other]
             there = it.read * s.shape.nbody + theirs
-            way -= (
+            displacement -= (
                 it.dt * bodies.slot[worldid, there].vel
                 + bodies.slot[worldid, there].change * touching.counter[worldid, c]
             )
             gain = wp.min(gain, bodies.body[worldid, theirs].gain)
             if s.options.relative != 0:
-                own = way
-        gap = touching.clearance[worldid, c] + wp.dot(normal, way)
+                own = displacement
+        gap = touching.clearance[worldid, c] + wp.dot(normal, displacement)
         sliding = own - wp.dot(own, normal) * normal
         answer = respond(touching, s.options, it, worldid, c, gap, sliding, normal, gain)
         moved = moved | answer.moved

@@ -5,6 +5,7 @@ Their number is a power of two. Lanes are in teams: a team works on one body at 
 
 import warp as wp
 
+from stickslip.physics.mjwarp.lanes import MASK
 from stickslip.physics.pbd.layout import Impulse, Sums
 
 wp.set_module_options({"enable_backward": False})
@@ -20,27 +21,9 @@ MOST_THREADS = 1 << 19
 """Of all worlds; with as many, each has no more lanes than one body needs."""
 
 
-_MASK = """
-const unsigned mask = nlane < 32 ? ((1u << nlane) - 1u) << (threadIdx.x & 31 & ~(nlane - 1)) : 0xffffffffu;
-"""
-"""Of the lanes of the world, or of a team, in their warp."""
-
-
 @wp.func_native(f"""
 #if defined(__CUDA_ARCH__)
-{_MASK}
-if (nlane > 32) __syncthreads();
-else __syncwarp(mask);
-#endif
-""")
-def sync(nlane: int):
-    """Wait for all lanes of the world, or of a team; what they wrote can be read afterwards."""
-    ...
-
-
-@wp.func_native(f"""
-#if defined(__CUDA_ARCH__)
-{_MASK}
+{MASK}
 if (nlane > 32) return __syncthreads_or(x);
 __syncwarp(mask);
 return __any_sync(mask, x);
@@ -49,13 +32,13 @@ return x;
 #endif
 """)
 def sync_any(x: int, nlane: int) -> int:
-    """The same; not 0 if x is not, in any of them."""
+    """Wait for all lanes of the world, or of a team; not 0 if x is not 0 in any of them."""
     ...
 
 
 TEAM_SUM = f"""
 #if defined(__CUDA_ARCH__)
-{_MASK}
+{MASK}
 __shared__ REAL partial[COUNT * 32];
 #pragma unroll 1
 for (int offset = nlane < 32 ? nlane >> 1 : 16; offset > 0; offset >>= 1) {{
@@ -95,7 +78,7 @@ def team_impulse(x: Impulse, nlane: int) -> Impulse:
 
 @wp.func_native(f"""
 #if defined(__CUDA_ARCH__)
-{_MASK}
+{MASK}
 __shared__ int part[33];
 const int width = nlane < 32 ? nlane : 32;
 const int lane = threadIdx.x & (width - 1), warp = threadIdx.x >> 5, warps = nlane >> 5;

@@ -124,7 +124,7 @@ def unsupported_features(mjm: mujoco.MjModel) -> list[str]:
         ("dof_dampingpoly", "damping of joints that grows with speed"),
         ("dof_frictionloss", "dry friction of joints"),
         ("jnt_stiffness", "stiffness of joints"),
-        ("jnt_stiffnesspoly", "stiffness of joints that grows with their way"),
+        ("jnt_stiffnesspoly", "polynomial stiffness of joints"),
         ("body_gravcomp", "gravity compensation"),
         ("geom_adhesion", "adhesion of geoms"),
         ("geom_surfacevel", "surfaces that move by themselves"),

@@ -2,8 +2,9 @@
 
 import warp as wp
 
+from stickslip.physics.mjwarp.lanes import sync
 from stickslip.physics.pbd.colliders import is_within, may_reach
-from stickslip.physics.pbd.lanes import first_bit, lane_count, sync
+from stickslip.physics.pbd.lanes import first_bit, lane_count
 from stickslip.physics.pbd.layout import Bodies, Moment, Options, Shape, Step, real
 from stickslip.physics.pbd.mocap import collider_at
 

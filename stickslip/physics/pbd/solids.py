@@ -177,11 +177,11 @@ class Polyhedron(Solid):
         # depth is 1-Lipschitz: it changes by at most the distance, and keeps its sign where the distance is less
         index = np.clip(np.rint((centre - self.low) / self.cell).astype(int), 0, self.shape - 1)
         node = np.ravel_multi_index(tuple(index.T), tuple(self.shape))
-        way, depth = np.linalg.norm(self.nodes[node] - centre, axis=1), self.depth[node]
-        fits = depth - way > radius + self.slack
-        unsure = ~fits & (depth + way > radius - self.slack)
+        away, depth = np.linalg.norm(self.nodes[node] - centre, axis=1), self.depth[node]
+        fits = depth - away > radius + self.slack
+        unsure = ~fits & (depth + away > radius - self.slack)
         at = wp.array((centre[unsure] - self.middle) / self.size, dtype=wp.vec3, device="cpu")
-        inside = wp.array((depth - way)[unsure] > self.slack, dtype=bool, device="cpu")
+        inside = wp.array((depth - away)[unsure] > self.slack, dtype=bool, device="cpu")
         out = wp.empty(len(at), dtype=bool, device="cpu")
         inputs = [self.mesh.id, at, inside, radius / self.size]
         wp.launch(_fits_mesh, dim=len(at), inputs=inputs, outputs=[out], device="cpu")
@@ -237,9 +237,9 @@ def closed(name: str, vertices: Array, faces: NDArray[np.int32]) -> tuple[Array,
     corners = same.reshape(-1)[faces]
     corners = corners[(corners != np.roll(corners, 1, axis=1)).all(axis=1)]
     edges = np.concatenate([corners[:, pair] for pair in ([0, 1], [1, 2], [2, 0])])
-    way = np.sign(edges[:, 1] - edges[:, 0])
+    direction = np.sign(edges[:, 1] - edges[:, 0])
     _, edge = np.unique(np.sort(edges, axis=1), axis=0, return_inverse=True)
-    there, back = (np.bincount(edge.reshape(-1), weights=way == sign) for sign in (1, -1))
+    there, back = (np.bincount(edge.reshape(-1), weights=direction == sign) for sign in (1, -1))
     wrong = int(np.sum((there != 1.0) | (back != 1.0)))
     if wrong:
         raise InputError(

@@ -5,10 +5,11 @@ from types import ModuleType
 import mujoco_warp as mjw
 import warp as wp
 
+from stickslip.physics.mjwarp.lanes import sync
 from stickslip.physics.pbd import impulse
 from stickslip.physics.pbd.contact import answer_of
 from stickslip.physics.pbd.find import find, forget_contacts
-from stickslip.physics.pbd.lanes import sync, sync_any
+from stickslip.physics.pbd.lanes import sync_any
 from stickslip.physics.pbd.layout import (
     NOBODY,
     Bodies,

@@ -13,7 +13,7 @@ from mujoco import mjx
 
 from stickslip.errors import InputError
 from stickslip.physics.scm.cloud import Cloud, cloud_of
-from stickslip.physics.scm.field import Points, feel_plane, feel_planes, signed_distance
+from stickslip.physics.scm.field import Points, force_of_plane, force_of_planes, signed_distance
 from stickslip.physics.scm.structure import (
     dofs_of_bodies,
     group_pairs,
@@ -82,7 +82,7 @@ def build(physics: "Scm", mjm: mujoco.MjModel, shapes: Mapping[int, Cloud] | Non
         moved=dofs_of_bodies(mjm),
         priority=mjm.geom_priority.copy(),
         condim=mjm.geom_condim.copy(),
-        feel=feel_planes if physics.average == "forces" else feel_plane,
+        force_law=force_of_planes if physics.average == "forces" else force_of_plane,
         block=physics.block,
         integrator=physics.integrator,
         comfree=(physics.comfree_stiffness, physics.comfree_damping) if physics.contact == "comfree" else None,

@@ -70,7 +70,7 @@ def signed_distance(
     return jnp.sum(weight * jnp.sum(away * surface.normal, axis=-1), axis=-1)
 
 
-class Felt(NamedTuple):
+class SurfaceForce(NamedTuple):
     """Distance, force and damping of points near a surface, in its frame.
 
     Attributes:
@@ -110,7 +110,7 @@ def _logits(query: Array, surface: Points, blend: Array) -> Array:
     return -(x * x + y * y + z * z) * (1.0 / eps)
 
 
-def feel_plane(query: Array, velocity: Array, surface: Points, law: Law) -> Felt:
+def force_of_plane(query: Array, velocity: Array, surface: Points, law: Law) -> SurfaceForce:
     """Distance of points and the force on each, of the plane that is the average of the surface's planes there."""
     distance, normal = soft_plane(query, surface, law.blend)
     leaving = jnp.sum(velocity * normal, axis=1)
@@ -119,10 +119,10 @@ def feel_plane(query: Array, velocity: Array, surface: Points, law: Law) -> Felt
     force = push[:, None] * normal - rub[:, None] * slip
     across = normal[:, :, None] * normal[:, None, :]
     damping = rub[:, None, None] * jnp.eye(3, dtype=query.dtype) + (brake - rub)[:, None, None] * across
-    return Felt(distance, force, damping)
+    return SurfaceForce(distance, force, damping)
 
 
-def feel_planes(query: Array, velocity: Array, surface: Points, law: Law) -> Felt:
+def force_of_planes(query: Array, velocity: Array, surface: Points, law: Law) -> SurfaceForce:
     """(9), (14)-(22): distance of points, and the average of the forces that each plane of the surface would exert.
 
     Velocities are relative to the surface's body where the point is. The reaction acts there too, so that angular
@@ -148,7 +148,7 @@ def feel_planes(query: Array, velocity: Array, surface: Points, law: Law) -> Fel
     xx, yy, zz = (mean(more * n * n) + steady for n in (a, b, c))
     xy, xz, yz = mean(more * a * b), mean(more * a * c), mean(more * b * c)
     damping = jnp.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz], axis=1).reshape(-1, 3, 3)
-    return Felt(mean(weight * distance), force, damping)
+    return SurfaceForce(mean(weight * distance), force, damping)
 
 
 class Half(NamedTuple):
@@ -175,7 +175,12 @@ class Half(NamedTuple):
 
 
 def half(
-    place: Array, twist: tuple[Array, Array], surface: Points, law: Law, feel: Callable[..., Felt], block: int
+    place: Array,
+    twist: tuple[Array, Array],
+    surface: Points,
+    law: Law,
+    force_law: Callable[..., SurfaceForce],
+    block: int,
 ) -> Half:
     """(23), one of its two sums: points in the frame of the surface, with a velocity relative to it.
 
@@ -184,27 +189,27 @@ def half(
         twist: angular velocity, and velocity at the origin, of the points' body relative to the surface's
         surface: the surface
         law: parameters
-        feel: `feel_plane` or `feel_planes`
+        force_law: `force_of_plane` or `force_of_planes`
         block: points to look at together
     """
     spin, drift = twist
 
-    def look(some: Array) -> Felt:
-        return feel(some, drift + jnp.cross(spin, some), surface, law)
+    def look(some: Array) -> SurfaceForce:
+        return force_law(some, drift + jnp.cross(spin, some), surface, law)
 
-    felt = in_blocks(look, place, block)
-    logit = -felt.distance / law.select
+    at_points = in_blocks(look, place, block)
+    logit = -at_points.distance / law.select
     top = jax.lax.stop_gradient(jnp.max(logit))
     weight = jnp.exp(logit - top)
-    force = weight[:, None] * felt.force
+    force = weight[:, None] * at_points.force
     press = jnp.sqrt(jnp.sum(force * force, axis=1) + 1e-30)
     return Half(
         top,
         jnp.sum(weight),
-        jnp.sum(weight * felt.distance),
+        jnp.sum(weight * at_points.distance),
         jnp.sum(force, axis=0),
         jnp.sum(jnp.cross(place, force), axis=0),
-        _gathered(place, weight[:, None, None] * felt.damping),
+        _gathered(place, weight[:, None, None] * at_points.damping),
         jnp.sum(press),
         press @ place,
     )

@@ -17,7 +17,7 @@ from mujoco import mjx
 
 from stickslip.errors import Unsupported
 from stickslip.physics.scm import touch as pairs
-from stickslip.physics.scm.field import Felt, Points
+from stickslip.physics.scm.field import Points, SurfaceForce
 from stickslip.physics.scm.law import Law, resist, softplus
 from stickslip.physics.scm.motion import advance_activation, integrate, turning
 from stickslip.physics.scm.patch import patch
@@ -42,7 +42,7 @@ class System:
         geom_body, geom_root: body of each geom, and root of its tree
         moved: 1 where a dof moves a body                            (nv, nbody)
         priority: of each geom
-        feel: function for the force of a surface on points
+        force_law: function for the force of a surface on points
         block: points to look at together
         integrator: "implicit", "euler" or "rk4"
         comfree: stiffness and damping of ComFree's law, or None for springs
@@ -58,7 +58,7 @@ class System:
     moved: np.ndarray
     priority: np.ndarray
     condim: np.ndarray
-    feel: Callable[..., Felt]
+    force_law: Callable[..., SurfaceForce]
     block: int
     integrator: str
     comfree: tuple[float, float] | None
@@ -135,7 +135,7 @@ class System:
             axes: Any = Law(*(0 if name in ("stiffness", "friction") else None for name in Law._fields))  # type: ignore[arg-type]
             one, two = _surfaces(params, group)
             first, second = self._frame(d, group.first), self._frame(d, group.second)
-            call = functools.partial(pairs.touch, feel=self.feel, block=self.block, mutual=group.mutual)
+            call = functools.partial(pairs.touch, force_law=self.force_law, block=self.block, mutual=group.mutual)
             out.append(jax.vmap(call, in_axes=(0, 0, 0, 0, axes))(one, two, first, second, law))
         return tuple(out)
 
@@ -325,9 +325,9 @@ class System:
     def _rk4(self, params: Params, state: State, inputs: Inputs) -> tuple[State, Array]:
         m, dt = params.model, params.model.opt.timestep
 
-        def slope(at: State, way: Array) -> tuple[tuple[Array, Array, Array], Array]:
+        def slope(at: State, moved_by: Array) -> tuple[tuple[Array, Array, Array], Array]:
             now = self._moment(params, at, inputs)
-            return (turning(m, at.qvel, way), _solve(now.mass, now.force), now.rate), now.distance
+            return (turning(m, at.qvel, moved_by), _solve(now.mass, now.force), now.rate), now.distance
 
         def moved(share: float, k: tuple[Array, Array, Array]) -> State:
             h = share * dt

@@ -32,21 +32,23 @@ class Touch(NamedTuple):
     damping: Array
 
 
-def touch(one: Points, two: Points, first: Any, second: Any, law: Law, *, feel: Any, block: int, mutual: bool) -> Touch:
+def touch(
+    one: Points, two: Points, first: Any, second: Any, law: Law, *, force_law: Any, block: int, mutual: bool
+) -> Touch:
     """Contact of one pair: each surface acts on the points of the other."""
     (r1, x1, w1, v1), (r2, x2, w2, v2) = first, second
     apart = x1 - x2
     # corners of the first in the frame of the second
     place = one.corner @ (r2.T @ r1).T + r2.T @ apart
     twist = (r2.T @ (w1 - w2), r2.T @ (v1 - jnp.cross(w1, apart) - v2))
-    a = half(place, twist, two, law, feel, block)
+    a = half(place, twist, two, law, force_law, block)
     scale_a, force, torque = 1.0 / a.weight, r2 @ a.force, r2 @ a.torque
     if not mutual:
         spot, damping = x2 + r2 @ (a.spot / a.press), _turned(r2, a.damping) * scale_a
         return Touch(a.distance * scale_a, force * scale_a, torque * scale_a, spot, damping)
     place = two.corner @ (r1.T @ r2).T - r1.T @ apart
     twist = (r1.T @ (w2 - w1), r1.T @ (v2 + jnp.cross(w2, apart) - v1))
-    b = half(place, twist, one, law, feel, block)
+    b = half(place, twist, one, law, force_law, block)
     top = jnp.maximum(a.top, b.top)
     # weights above were taken relative to the deepest of each side, whose depth may change the share of the two
     share_a, share_b = jnp.exp(a.top - top), jnp.exp(b.top - top)

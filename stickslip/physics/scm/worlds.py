@@ -61,8 +61,8 @@ class Compiled:
 
     def memory(self, *args: Any) -> int:
         """Bytes of inputs, outputs and temporaries, as the compiler reports them."""
-        told = self._compile(*args).memory_analysis()
-        return told.argument_size_in_bytes + told.output_size_in_bytes + told.temp_size_in_bytes
+        memory = self._compile(*args).memory_analysis()
+        return memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
 
 
 class Worlds:

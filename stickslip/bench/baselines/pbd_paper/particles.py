@@ -6,8 +6,9 @@ double precision.
 
 import warp as wp
 
+from stickslip.physics.mjwarp.lanes import sync
 from stickslip.physics.pbd.find import find, forget_contacts
-from stickslip.physics.pbd.lanes import TEAM_SUM, sync
+from stickslip.physics.pbd.lanes import TEAM_SUM
 from stickslip.physics.pbd.layout import NOBODY, Bodies, Exact, Options, Shape, Step, Touching, World, real
 from stickslip.physics.pbd.motion import arrive
 from stickslip.physics.pbd.rigid import rotation_of, skew

@@ -116,11 +116,11 @@ class Ablation(Experiment[Settings]):
         rows = []
         for switch, (metric, unit, theirs) in TABLE.items():
             without = f"{methods.PAPER}:{switch}=false"
-            told = [_table(result, label, metric) for label in (methods.PAPER, without)]
-            if all(told):
+            tables = [_table(result, label, metric) for label in (methods.PAPER, without)]
+            if all(tables):
                 what = f"without {switch}, 2 N and no friction [{unit}]: {style.number(EARLY)} s, 10 s, mean"
                 paper = ", ".join(map(style.number, theirs))
-                rows.append(Reported(what, f"{paper} (with it: about 0)", f"{told[1]} (with it: {told[0]})"))
+                rows.append(Reported(what, f"{paper} (with it: about 0)", f"{tables[1]} (with it: {tables[0]})"))
         return rows
 
     def draw(self, result: Result) -> Any:

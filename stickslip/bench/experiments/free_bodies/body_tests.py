@@ -142,20 +142,20 @@ def _measure_body(case: Case, physics: Physics[Any, Any], settings: Settings, tr
     track = trial.record(sim, round(settings.duration / case.timestep), state_of)
 
     time, qpos = track["time"], track["qpos"]
-    way, yaw = np.zeros((len(time), worlds, 3)), np.zeros((len(time), worlds))
+    path, yaw = np.zeros((len(time), worlds, 3)), np.zeros((len(time), worlds))
     if case.kind == "torque":
         # the plane holds the body upright and takes none of its angular momentum about the vertical
         yaw = (
             motion.turned(case.value, inertia[2, 2], time)[:, None]
             + np.outer(time, start[:, 3:] @ inertia[2]) / inertia[2, 2]
         )
-        way[..., :2] = time[:, None, None] * start[:, :2]
+        path[..., :2] = time[:, None, None] * start[:, :2]
     elif case.kind == "slope":
-        way[:] = motion.down_slope(angle, case.mu, time)[:, None, None] * [math.cos(angle), 0.0, -math.sin(angle)]
+        path[:] = motion.down_slope(angle, case.mu, time)[:, None, None] * [math.cos(angle), 0.0, -math.sin(angle)]
     else:
-        way[..., 0] = np.stack([motion.pushed(force, case.mu, mass, time) for force in forces], axis=1)
+        path[..., 0] = np.stack([motion.pushed(force, case.mu, mass, time) for force in forces], axis=1)
     centre = _centre_of_mass(sim, qpos)
-    off = np.linalg.norm(centre - centre[0] - way, axis=-1)
+    off = np.linalg.norm(centre - centre[0] - path, axis=-1)
     turn = motion.product(motion.inverse(qpos[0, :, 3:7]), qpos[..., 3:7])  # in the body's own frame
     about = np.abs(motion.unwrapped(motion.twist_of(turn)) - yaw)
     wrong = about if case.kind == "torque" else motion.angle_of(turn)
@@ -164,7 +164,7 @@ def _measure_body(case: Case, physics: Physics[Any, Any], settings: Settings, tr
         **_errors(off[-1], wrong[-1]),
         "tilt_deg": tilt.max(),
         "tumbled": 100.0 * np.where(np.isfinite(tilt), tilt > TUMBLED, np.nan).mean(),
-        "expected_m": np.linalg.norm(way[-1], axis=-1).mean(),
+        "expected_m": np.linalg.norm(path[-1], axis=-1).mean(),
         "expected_deg": math.degrees(yaw[-1].mean()),
     }
     if sweep:
@@ -195,7 +195,7 @@ def _measure_rod(case: Case, physics: Physics[Any, Any], settings: Settings, tri
     stray = float(np.abs(rod - travel[:, None]).max())
     found = problems(sim)
     if stray > STRAY:
-        found.append(f"the rod strayed {1e3 * stray:.3g} mm from its way: what it pushed is not the reference's")
+        found.append(f"the rod strayed {1e3 * stray:.3g} mm from its path: what it pushed is not the reference's")
     metrics = {
         "tilt_deg": np.degrees(motion.tilt_of(qpos[..., 3:7])).max(),
         "scored_from_s": since,
@@ -268,11 +268,11 @@ def _flat(qpos: Array) -> pushing.Pose:
     return np.concatenate([qpos[:, :2], motion.unwrapped(motion.twist_of(qpos[:, 3:7]))[:, None]], axis=1)
 
 
-def _lost(qpos: Array, way: Array, time: Array, push: pushing.Push) -> float:
+def _lost(qpos: Array, travel: Array, time: Array, push: pushing.Push) -> float:
     """When rod and box part [s]; the last time if they do not. Positions (n, nq), displacement of the rod (n,) [m]."""
     if not np.isfinite(qpos).all():
         return math.nan
-    rod = np.stack([way - push.distance, np.full(len(qpos), push.offset)], axis=1)
+    rod = np.stack([travel - push.distance, np.full(len(qpos), push.offset)], axis=1)
     parted = pushing.parted(_flat(qpos), rod, push)
     return float(time[-1 if parted is None else parted])
 

@@ -123,7 +123,7 @@ class PlanGradient(Experiment[Settings]):
 
     def reported(self, result: Result) -> Sequence[Reported]:
         settings = self.make_settings(result.settings)
-        told = {
+        published = {
             "fingertips-rotate": "100 %",
             "fingertips-flip": "over 95 %",
             "fingertips-air": "over 90 %",
@@ -133,14 +133,14 @@ class PlanGradient(Experiment[Settings]):
         rows = []
         for name in settings.tasks:
             cases = [case for case in result.cases if case.startswith(f"{name} ") and result.has("newton", case)]
-            if name not in told or not cases:
+            if name not in published or not cases:
                 continue
             mean = {
                 metric: sum(result.metric("newton", case, metric) for case in cases) / len(cases)
                 for metric in ("success", "plan_p50_ms")
             }
             measured = f"{100 * mean['success']:.1f} % of {len(cases)} objects, {style.number(mean['plan_p50_ms'])} ms"
-            rows.append(Reported(f"{name}: success over all objects", told[name], measured))
+            rows.append(Reported(f"{name}: success over all objects", published[name], measured))
         return rows
 
     def draw(self, result: Result) -> Any:

@@ -128,8 +128,8 @@ class PlanMppi(Experiment[Settings]):
         for case in ("leap-yaw cube", f"leap-yaw cube{WAITING}"):
             if not rows and result.has(COMFREE, case) and result.has("mujoco", case):
                 ours, theirs = (result.metric(label, case, "plan_p50_ms") for label in (COMFREE, "mujoco"))
-                told = f"{style.number(ours)} ms against {style.number(theirs)} ms on {result.machine['device']}"
-                rows.append(Reported(f"time of a plan, {case}", "28.2 ms against 54.6 ms on an RTX 4090", told))
+                measured = f"{style.number(ours)} ms against {style.number(theirs)} ms on {result.machine['device']}"
+                rows.append(Reported(f"time of a plan, {case}", "28.2 ms against 54.6 ms on an RTX 4090", measured))
                 good = [f"{100 * result.metric(label, case, 'success'):.0f} %" for label in (COMFREE, "mujoco")]
                 rows.append(Reported(f"success, {case}", "80 % against 65 %", " against ".join(good)))
         return rows
@@ -138,13 +138,13 @@ class PlanMppi(Experiment[Settings]):
         settings = self.make_settings(result.settings)
         title = f"plan-mppi: {settings.samples} rollouts of {settings.horizon} steps on {result.machine['device']}"
         fig, axes = style.figure(title, 3, 1, width=12.0, height=3.2)
-        for ax, name, told, y in (
+        for ax, name, title, y in (
             (axes[0, 0], "plan_p50_ms", "time of a plan, median", "time [ms]"),
             (axes[1, 0], "success", "share of trials that succeeded", "success"),
             (axes[2, 0], "steps", "control steps until then, median", "steps"),
         ):
             series.bars(ax, result, result.cases, name, result.cases, log=name == "plan_p50_ms")
-            style.label(ax, told, "", y)
+            style.label(ax, title, "", y)
         style.legend(fig, axes)
         return fig
 

@@ -186,7 +186,7 @@ def feel_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nla
                 j = rows.col[a]
                 if tree.dof_treeid[j] == t:
                     out += work.inverse[worldid, column + (j - dofadr) * width] * rows.val[worldid, a]
-            rows.felt[worldid, k] = float(work.count[worldid, t, 0]) * out
+            rows.response[worldid, k] = float(work.count[worldid, t, 0]) * out
 
 
 @wp.func_native("""
@@ -229,16 +229,16 @@ def weigh_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nl
             own = rows.place[r] * tree.nv  # of a row on more than one dof
             if nnz > 1:
                 for i in range(tree.nv):
-                    total += work.row_force[worldid, tree.dof_row[i]][0] * wp.abs(rows.felt[worldid, own + i])
+                    total += work.row_force[worldid, tree.dof_row[i]][0] * wp.abs(rows.response[worldid, own + i])
             for k in range(rows.nwide):
                 s = rows.wide[k]
                 if rows.kind[worldid, s] > 0:
                     part = float(0.0)
                     if nnz == 1:
-                        part = val * rows.felt[worldid, k * tree.nv + dof]
+                        part = val * rows.response[worldid, k * tree.nv + dof]
                     else:
                         for b in range(rows.adr[s], rows.adr[s] + rows.nnz[s]):
-                            part += rows.val[worldid, b] * rows.felt[worldid, own + rows.col[b]]
+                            part += rows.val[worldid, b] * rows.response[worldid, own + rows.col[b]]
                     total += wp.abs(part)
         rows.weight[worldid, r] = total
         bounds = wp.vec3(rows.phi[worldid, r], rows.low[worldid, r], rows.high[worldid, r])

@@ -123,10 +123,10 @@ class Cenic(ConvexPhysics):
         failed, left = clock.failed.numpy(), clock.failed_at.numpy()
         time = d.time.numpy() + np.asarray(m.opt.timestep.numpy())[np.arange(d.nworld) % m.opt.timestep.shape[0]] - left
         broken = np.flatnonzero(failed)
-        told = tuple(
+        failures = tuple(
             f"world {w} stopped at time {time[w]:.6g} s at a step of {failed[w]:.3g} s: it cannot keep the accuracy of "
             f"{self.accuracy:g} (min_step {self.min_step:g} s, at most {integrator.ATTEMPTS} steps a timestep); "
             "ask for less accuracy, softer contact, or check the state"
             for w in broken[:8]
         )
-        return dataclasses.replace(health, failures=(*health.failures, *told))
+        return dataclasses.replace(health, failures=(*health.failures, *failures))

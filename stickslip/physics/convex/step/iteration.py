@@ -10,11 +10,11 @@ from stickslip.physics.convex.step.jacobian import (
     set_inertia,
     subtract_impulse,
 )
-from stickslip.physics.convex.step.lanes import sync
 from stickslip.physics.convex.step.laws import row_impulse, row_velocity, tangential
 from stickslip.physics.convex.step.layout import Inertia, Islands, Material, RowSet, Share, Solver, Touch, Tree, vec6
 from stickslip.physics.convex.step.potential import normal_impulse, real
 from stickslip.physics.convex.step.skyline import factorize, substitute
+from stickslip.physics.mjwarp.lanes import sync
 
 wp.set_module_options({"enable_backward": False})
 

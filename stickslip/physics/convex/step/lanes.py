@@ -9,17 +9,6 @@ MOST_LANES = 128
 """Fewest and most lanes of an island on CUDA; none shares a warp, since each takes its own number of iterations."""
 
 
-@wp.func_native("""
-#if defined(__CUDA_ARCH__)
-if (nlane > 32) __syncthreads();
-else __syncwarp();
-#endif
-""")
-def sync(nlane: int):
-    """Wait for all lanes of the island; what they wrote can be read afterwards."""
-    ...
-
-
 _REDUCE = """
 #if defined(__CUDA_ARCH__)
 __shared__ double partial[3 * 32];

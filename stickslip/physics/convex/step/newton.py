@@ -11,11 +11,12 @@ from stickslip.physics.convex.step.iteration import (
     update_friction,
 )
 from stickslip.physics.convex.step.jacobian import contact_velocity, multiply_inertia
-from stickslip.physics.convex.step.lanes import lane_max, sync
+from stickslip.physics.convex.step.lanes import lane_max
 from stickslip.physics.convex.step.laws import row_velocity, set_law
 from stickslip.physics.convex.step.layout import Inertia, Islands, Material, RowSet, Share, Solver, Touch, Tree
 from stickslip.physics.convex.step.potential import real
 from stickslip.physics.convex.step.search import line_search
+from stickslip.physics.mjwarp.lanes import sync
 
 wp.set_module_options({"enable_backward": False})
 

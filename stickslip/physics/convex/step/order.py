@@ -6,8 +6,8 @@ are short (Cuthill-McKee, reversed).
 
 import warp as wp
 
-from stickslip.physics.convex.step.lanes import sync
 from stickslip.physics.convex.step.layout import Inertia, Islands, RowSet, Touch, Tree
+from stickslip.physics.mjwarp.lanes import sync
 
 wp.set_module_options({"enable_backward": False})
 

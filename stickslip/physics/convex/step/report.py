@@ -46,10 +46,10 @@ class Reported:
 
 def reported_in(d: mjw.Data) -> Reported:
     """The arrays of a Data that report a step."""
-    told = Reported()
+    reported = Reported()
     for name in Reported.vars:
-        setattr(told, name, d.contact.efc_address if name == "efc_address" else getattr(d, name))
-    return told
+        setattr(reported, name, d.contact.efc_address if name == "efc_address" else getattr(d, name))
+    return reported
 
 
 @wp.kernel
@@ -64,7 +64,7 @@ def _report_rows(
     # Out:
     solver: Solver,
     out: Rows,
-    told: Reported,
+    reported: Reported,
 ):
     """Forces of all constraints of a world, in MuJoCo's order; solver.g becomes minus their sum on dofs."""
     worldid = wp.tid()
@@ -73,7 +73,7 @@ def _report_rows(
         return
     for i in range(tree.nv):
         solver.g[worldid, i] = real(0.0)
-    ne = told.ne[worldid]
+    ne = reported.ne[worldid]
     row = ne
     for k in range(wp.min(ne, efc_row.shape[1])):
         r = efc_row[worldid, k]
@@ -98,8 +98,8 @@ def _report_rows(
                 type = int(ConstraintType.LIMIT_TENDON)
             if type >= 0:
                 impulse, _slope = row_impulse(material, rows, worldid, r, rows.s[worldid, r])
-                felt = impulse > real(0.0) or rows.residual[worldid, r] < real(0.0)
-                if turn == 0 or (felt and rows.law[worldid, r] == _LIMIT):
+                active = impulse > real(0.0) or rows.residual[worldid, r] < real(0.0)
+                if turn == 0 or (active and rows.law[worldid, r] == _LIMIT):
                     pos = wp.where(turn == 0, 0.0, float(rows.residual[worldid, r]))
                     loss = wp.where(turn == 0, float(rows.weight[worldid, r]), 0.0)
                     mass = wp.where(turn == 0, 0.0, float(real(1.0) / rows.weight[worldid, r]))
@@ -111,9 +111,9 @@ def _report_rows(
                         solver.g[worldid, rows.col[e]] -= impulse * rows.val[worldid, e]
             elif turn == 0 and kind == ACTUATOR:
                 impulse, _slope = row_impulse(material, rows, worldid, r, rows.s[worldid, r])
-                told.actuator_force[worldid, id] = float(impulse / dt)
-    told.nf[worldid] = nf
-    told.nl[worldid] = nl
+                reported.actuator_force[worldid, id] = float(impulse / dt)
+    reported.nf[worldid] = nf
+    reported.nl[worldid] = nl
 
     adr = touch.adr[worldid]
     for k in range(touch.num[worldid]):
@@ -123,8 +123,8 @@ def _report_rows(
         push = contact_impulse(touch, slot, touch.v[slot], dt)
         # friction of the last pass may outlast the normal force that it went by
         active = touch.elastic[slot] > real(0.0) or push[0] > real(0.0) or touch.lagged[slot] > real(0.0)
-        for i in range(told.efc_address.shape[1]):
-            told.efc_address[con, i] = -1
+        for i in range(reported.efc_address.shape[1]):
+            reported.efc_address[con, i] = -1
         if active:
             subtract_impulse(tree, touch, push, solver.g, slot, worldid)
             type = wp.where(dim == 1, int(ConstraintType.CONTACT_FRICTIONLESS), int(ConstraintType.CONTACT_ELLIPTIC))
@@ -134,11 +134,11 @@ def _report_rows(
                     out, worldid, row + i, type, con, wp.where(i == 0, dist, 0.0), 0.0, 0.0, 0.0, float(push[i] / dt)
                 )
                 if row + i < out.njmax:
-                    told.efc_address[con, i] = row + i
+                    reported.efc_address[con, i] = row + i
             row += dim
     out.nefc[worldid] = row
     if row > out.njmax:
-        told.overflow[worldid] = told.overflow[worldid] | int(OverflowType.NEFC)
+        reported.overflow[worldid] = reported.overflow[worldid] | int(OverflowType.NEFC)
 
 
 @wp.kernel

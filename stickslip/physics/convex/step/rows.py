@@ -162,9 +162,9 @@ def fill_actuator(joints: Joints, rows: RowSet, worldid: int, r: int, i: int):
         low = wp.max(low, wp.min(real(bounds[0]) / gear, real(bounds[1]) / gear))
         high = wp.min(high, wp.max(real(bounds[0]) / gear, real(bounds[1]) / gear))
     # MuJoCo Warp's own value knows more (activation ahead of time, setpoints that wrap) but ends at the bounds
-    told = real(joints.actuator_force[worldid, i])
-    if (told > low and told < high) or (told <= low and force > low) or (told >= high and force < high):
-        force = told
+    reported = real(joints.actuator_force[worldid, i])
+    if (reported > low and reported < high) or (reported <= low and force > low) or (reported >= high and force < high):
+        force = reported
     rows.law[worldid, r] = _LINEAR
     rows.residual[worldid, r] = force
     rows.rate[worldid, r] = rate
