@@ -1,25 +1,34 @@
 """What every test shares: a quiet Warp, and the devices to run on."""
 
+import gc
 import os
 from collections.abc import Iterator
 
 import pytest
 import warp as wp
 
-from tests import kernels
+from tests import quicker
 
 # JAX compiles in half the time, and nothing here is timed
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 wp.config.log_level = wp.LOG_WARNING  # not a line for every module that loads
 wp.init()
+quicker.remember_answers()
 if not wp.is_cuda_available():
-    kernels.share()
+    quicker.share_kernels()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--physics", metavar="NAMES", help="physics of tests/conformance, with commas: registered names or module:Class"
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_collections() -> None:
+    """Leave imported modules and what else stays out of garbage collections, which `bench` asks for often."""
+    gc.collect()
+    gc.freeze()
 
 
 DEVICES = ["cpu", "cuda:0"] if wp.is_cuda_available() else ["cpu"]

@@ -1,16 +1,17 @@
-"""Fewer and quicker builds of MuJoCo Warp's collision kernels on the CPU; nothing in these tests is timed.
+"""MuJoCo Warp with less to build and to look up, for tests, where nothing is timed.
 
-MuJoCo Warp builds a kernel for each set of pairs of geom types that a model has. From cold, building these takes longer
-than all tests. They are private functions of MuJoCo Warp: a version without them is an error here, not a slow run.
+It builds a collision kernel for each set of geom types that a model has. From cold, building these on a CPU takes
+longer than all tests. What is replaced is private to MuJoCo Warp: a version without it raises here.
 """
 
+import functools
 from typing import Any
 
 from mujoco_warp import GeomType
-from mujoco_warp._src import collision_convex, collision_primitive
+from mujoco_warp._src import collision_convex, collision_primitive, util_pkg
 
 
-def share() -> None:
+def share_kernels() -> None:
     """One kernel for all primitive pairs, whatever the model has; kernels of convex pairs without optimization."""
     one_for_all, one_per_pair = collision_primitive._primitive_narrowphase, collision_convex.ccd_kernel_builder
     box_box = (GeomType.BOX, GeomType.BOX)  # convex or primitive, by a flag of the model
@@ -27,3 +28,10 @@ def share() -> None:
 
     collision_primitive._primitive_narrowphase = primitive
     collision_convex.ccd_kernel_builder = convex
+
+
+def remember_answers() -> None:
+    """Ask once which versions are installed, which reads their metadata, and where a pair of geom types is counted."""
+    util_pkg.check_version = functools.cache(util_pkg.check_version)
+    for module in (collision_convex, collision_primitive):
+        module.upper_trid_index = functools.cache(module.upper_trid_index)
