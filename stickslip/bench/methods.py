@@ -153,6 +153,6 @@ def _resolve(text: str) -> Method:
     if name not in found:
         raise unknown("physics", name, found)
     if name == ANTI_CREEP and given:
-        told = ",".join(f"{key}={value}" for key, value in given.items())
-        raise InputError(f"{text!r}: {ANTI_CREEP} takes no parameters; write mujoco:anti_creep=true,{told}")
+        given_text = ",".join(f"{key}={value}" for key, value in given.items())
+        raise InputError(f"{text!r}: {ANTI_CREEP} takes no parameters; write mujoco:anti_creep=true,{given_text}")
     return found[name].make(text, parameters.values(found[name].cls, given, name))

@@ -166,7 +166,7 @@ class Mjx(Physics[Model, Data]):
         return d.arrays
 
     def memory(self, m: Model, d: Data) -> int:
-        """Bytes that a step of all worlds takes, as the compiler tells them."""
+        """Bytes that a step of all worlds takes, as the compiler reports them."""
         given = {name: _put(array) for name, array in d.arrays.items()}
         memory = m.advance.lower(m.model, self._worlds(m, d), given, 1).compile().memory_analysis()  # type: ignore[attr-defined]
         return memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes

@@ -11,7 +11,7 @@ the spring has a period of exactly six of MuJoCo's steps (omega dt = 1), and a b
 The ball's energy counts in flight, where no contact stores any; a ball that has come to lie has none left. The pendulum
 has no contact: it shows what the integrator does, alike for every physics that shares it. Released at 90 degrees, its
 period under MuJoCo's Euler happens to be right to second order (released at 1 rad it is 22 millionths too short at 10
-ms), so the angle tells more than the period.
+ms), so the angle says more than the period.
 
 All energies come from the positions alone, in double precision. A step that advances velocity first and position second
 (MuJoCo's Euler) reports a velocity that is half a step ahead, and m g v dt / 2 of energy that is not there: two percent
@@ -25,7 +25,7 @@ The pendulum's velocity is the slope of a polynomial of eighth degree, fitted to
 before and after, but four at least: 0.13 s. That of the exact swing is right to 0.05 millionths of the energy at all
 four step lengths, and to 0.4 if its positions are rounded to single precision. A central difference is off by 326 at
 10 ms, and by 18 at 1 ms, most of it rounding. What steps in single precision add up is the physics' own: in double
-precision MuJoCo's drift at 1 ms would be 2.4. A shake within a few steps is smoothed away; the angle tells it.
+precision MuJoCo's drift at 1 ms would be 2.4. A shake within a few steps is smoothed away; the angle shows it.
 """
 
 import dataclasses

@@ -5,7 +5,7 @@ physics and for MuJoCo in C, which runs first. A model stays sound if its state 
 ever larger than 10 times the largest in C, or 1000 (m/s or rad/s). That is generous on purpose: the motion is chaotic,
 so that two sound runs reach different speeds; a body that is dropped instead of held falls at 200 m/s after 20 s and
 has not blown up; and some models are meant to be fast. A simulation that has gone wrong leaves such a bound within
-a few steps. `times_c`, the largest velocity over that in C, tells what the bound lets pass.
+a few steps. `times_c`, the largest velocity over that in C, shows what the bound lets pass.
 
 Some models break in C too: their actuators or springs are too stiff for a step of 2 ms. They are run and shown, but do
 not count, since the contact has no part in it. In C a model is called broken when MuJoCo calls it so: beyond 1e10.

@@ -172,11 +172,11 @@ class WorkPrecision(Experiment[Settings]):
             "steps": round(scene.duration / timestep),
             **{name: after - before[name] for name, after in _counts(sim).items()},
         }
-        told = problems(sim) + doubts
+        found = problems(sim) + doubts
         if not np.isfinite(reference).any():
-            told.append("the reference run is no longer finite: there is nothing to hold positions against")
+            found.append("the reference run is no longer finite: there is nothing to hold positions against")
         metrics = timing.unless_diverged(sim, metrics)
-        return Outcome(metrics, _trace(chosen, scene, settings, trial) if case.traced else {}, told)
+        return Outcome(metrics, _trace(chosen, scene, settings, trial) if case.traced else {}, found)
 
     def _reference(self, scene: Scene, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Array:
         """Positions of all bodies at the moment of comparison, as precise as it gets, (worlds, bodies, 3)."""

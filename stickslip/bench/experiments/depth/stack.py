@@ -32,7 +32,7 @@ from stickslip.physics.base import Physics
 TILTED = 30.0
 """Tilt from which a cube counts as fallen [deg]."""
 TOLD = 4
-"""Decimals of tilt [deg] and drift [mm]: single precision tells no more."""
+"""Decimals of tilt [deg] and drift [mm]: more is below single precision."""
 HEAVY = 3
 """Cubes of the tower with the heavy one on top."""
 

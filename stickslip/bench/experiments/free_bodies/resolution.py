@@ -9,7 +9,7 @@ takes the body's own has no such error at any resolution.
 With every test stand how many spheres there are, how much of the volume they fill, and the share of the true inertia
 about the vertical that they have as points. A physics that knows no spheres can be run beside (`--physics`): it gives a
 level line. The bunny is simulated for a shorter time than the boxes, since it takes thousands of spheres. Its spheres
-need not reach as low as it does: few of them fall by millimetres first, and that is among the errors of its way.
+need not reach as low as it does: few of them fall by millimetres first, and that is part of the position error.
 
 The picture begins with what bodies are made of. With their true inertia, bodies other than boxes and meshes have their
 outer spheres moved to the surface; with that of their spheres these are left in their lattice.
@@ -90,8 +90,8 @@ class Resolution(Experiment[Settings]):
         duration = settings.duration if case.shape == BOX else settings.mesh_duration
         tests = body_tests.Settings(mesh=settings.mesh, duration=duration, runs=1)
         outcome = body_tests.measure(case.test, physics, tests, trial)
-        told = _describe(_spheres(physics, case.shape)) if spheres.known(physics) else {}
-        return dataclasses.replace(outcome, metrics={**outcome.metrics, **told})
+        described = _describe(_spheres(physics, case.shape)) if spheres.known(physics) else {}
+        return dataclasses.replace(outcome, metrics={**outcome.metrics, **described})
 
     def scores(self, settings: Settings) -> Sequence[Score]:
         usual = min(settings.resolutions, key=lambda n: abs(n - USUAL))
@@ -118,12 +118,12 @@ class Resolution(Experiment[Settings]):
         settings = self.make_settings(result.settings)
 
         def ours(kind: str, metric: str) -> str:
-            def told(method: str) -> str:
+            def value(method: str) -> str:
                 labels = {n**3: done_label(kind, BOX, n) for n in sorted(set(settings.resolutions))}
                 values = {count: result.metric(method, label, metric) for count, label in labels.items()}
                 return ", ".join(f"{style.number(x)} ({count})" for count, x in values.items() if np.isfinite(x))
 
-            return "; ".join(f"{style.short(c)} {told(c)}" for c in result.methods if told(c))
+            return "; ".join(f"{style.short(c)} {value(c)}" for c in result.methods if value(c))
 
         rows = [
             Reported(

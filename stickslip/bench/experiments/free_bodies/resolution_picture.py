@@ -111,13 +111,13 @@ def _draw_errors(ax: Any, result: Result, cases: Mapping[int, str], metric: Figu
 
 
 def _counts(result: Result, cases: Mapping[int, str]) -> list[float]:
-    """Spheres that a body has at each resolution: those of the first method that tells, else as many as a grid."""
+    """Spheres that a body has at each resolution: of the first method that reports them, else of a grid."""
 
-    def told(case: str) -> list[float]:
+    def counts(case: str) -> list[float]:
         found = [result.metric(method, case, "spheres") for method in result.methods]
         return [value for value in found if np.isfinite(value)]
 
-    return [next(iter(told(case)), float(n**3)) for n, case in cases.items()]
+    return [next(iter(counts(case)), float(n**3)) for n, case in cases.items()]
 
 
 def _draw_shares(ax: Any, result: Result, settings: Settings) -> None:
@@ -126,8 +126,8 @@ def _draw_shares(ax: Any, result: Result, settings: Settings) -> None:
     shapes = {BOX: ("push", settings.resolutions, "o"), settings.mesh: ("push", settings.mesh_resolutions, "s")}
     for shape, (kind, resolutions, marker) in shapes.items():
         cases = _cases(kind, shape, sorted(set(resolutions)))
-        tells = [c for c in result.methods if np.isfinite(result.metric(c, [*cases.values()][0], "spheres"))]
-        for method in tells[:1]:
+        known = [c for c in result.methods if np.isfinite(result.metric(c, [*cases.values()][0], "spheres"))]
+        for method in known[:1]:
             for metric, (what, look) in looks.items():
                 values = [result.metric(method, case, metric) for case in cases.values()]
                 shade = style.INK if shape == BOX else "#8a97a3"
@@ -157,8 +157,8 @@ def _packings(result: Result, settings: Settings) -> list[tuple[str, str, Array]
                 continue
             drawn.append(body)
             coverage = result.metric(method, shape_label(shape, n), "coverage_percent")
-            told = f"{style.short(method)}: {shape}\n{len(body):,} spheres, {coverage:.0f} % of it"
-            found.append((told, style.colour(method), body))
+            title = f"{style.short(method)}: {shape}\n{len(body):,} spheres, {coverage:.0f} % of it"
+            found.append((title, style.colour(method), body))
     return found
 
 

@@ -19,12 +19,12 @@ What the paper leaves open, and where we deviate from it:
   square over the first half of the push: from the first touch to half of the rod's displacement until the first of the
   two references loses the box. A physics that loses the box earlier has no such metric.
 - A box that is pushed in its middle stands on a knife's edge: any error grows e-fold every few centimetres until the
-  rod slips off. When that happens tells something, the error does not, so that time is its score.
+  rod slips off. The error means nothing then, so the time at which that happens is its score.
 - The bunny stands on a face of its convex hull, 1 degree from upright. Its reference assumes that it keeps this pose,
   although it may rock a little on the small faces around that one without the physics being wrong. Under a torque it
   turns with the inertia of the solid bunny (even density, not its hull) about the vertical through its centre of mass
   in that pose, which is the inertia that MuJoCo's model of it has.
-- A body that has tumbled may lie anyhow: the angle between two orientations is at most 180 degrees and tells no more
+- A body that has tumbled may lie anyhow: the angle between two orientations is at most 180 degrees and says no more
   than that. For the bunny that is pushed or slides, the position error and the share of runs in which it tumbled
   are scored.
 - Rotation is compared as orientation; where a torque acts, as the angle about the vertical with whole turns counted.
@@ -164,10 +164,10 @@ class SevenTests(Experiment[Settings]):
             return ()  # the paper's metrics belong to its settings
 
         def ours(case: str, *wanted: tuple[str, str]) -> str:
-            def told(method: str) -> str:
+            def value(method: str) -> str:
                 return ", ".join(f"{style.number(result.metric(method, case, name))} {u}" for name, u in wanted)
 
-            return "; ".join(f"{method} {told(method)}" for method in result.ran(case))
+            return "; ".join(f"{method} {value(method)}" for method in result.ran(case))
 
         rows = [
             Reported(

@@ -9,7 +9,7 @@ gained if, at any moment, it is above that of the start; if, clear of the floor,
 moment; and if, touching or not, it is above the most it was within any 0.1 s before: no contact here takes as long to
 give back. The last is taken of the energy as it is and of the energy of the cube lifted out of the floor, whichever
 says less: it is no gain to float up slowly, nor to fall on into a floor that is not hard at once. A step that advances
-velocity first tells m g v dt / 2 too much on the way up and too little on the way down: a bounce at 1 m/s that loses
+velocity first gives m g v dt / 2 too much on the way up and too little on the way down: a bounce at 1 m/s that loses
 nothing would gain 0.7 percent at 2 ms. None here loses so little.
 
 Velocity and spin are the paper's. Its text does not tell height, pose, mass and size; ours is a cube of 10 g and 10 cm

@@ -4,7 +4,7 @@ Each pad has to press with m g / (2 mu) at the least; here it presses with a mul
 The capsule lies level between upright pads and touches each at both ends of its straight part: four contacts at the
 height of its middle, so that it cannot swing and nothing but its weight loads the grasp (see the scene `pinch`). It
 starts at rest, touching both pads, with the pads pressing: the first milliseconds, in which soft contacts have yet to
-build up their force, are part of its way.
+build up their force, are part of its displacement.
 
 Creep is the speed at the end, in any direction; how far the capsule ever gets from its start, and how far it ever
 turns, tell what happened before.
@@ -135,5 +135,5 @@ class GraspCreep(Experiment[Settings]):
 
 
 def _largest_turn(quat: NDArray[np.float64]) -> float:
-    """How far an orientation ever is from the first of them [deg], to what single precision tells."""
+    """How far an orientation ever is from the first of them [deg], as far as single precision resolves it."""
     return round(math.degrees(motion.angle_of(motion.product(quat, motion.inverse(quat[0]))).max()), 4)

@@ -41,7 +41,7 @@ TOUCH = 1e-4
 FINE = 3
 """Times as many samples as are drawn: a tenth of a second in a minute."""
 TOLD = 4
-"""Decimals of way [mm] and turn [deg]: single precision tells no more."""
+"""Decimals of position error [mm] and rotation error [deg] that single precision can resolve."""
 
 
 @dataclasses.dataclass(frozen=True)

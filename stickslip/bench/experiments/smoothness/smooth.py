@@ -133,8 +133,8 @@ class Smooth(Experiment[Settings]):
             ratio, rival = result.metric(label, PUSHED, "speedup"), _rival(result, label)
             if rival and np.isfinite(ratio):
                 ours, theirs = (style.number(result.metric(each, PUSHED, "us")) for each in (label, rival))
-                told = f"{theirs} us against {ours} us: {style.number(ratio)} times, on {result.machine['device']}"
-                rows.append(Reported(f"step of MJX against one of SCM, {what}, a pushed T", paper, told))
+                measured = f"{theirs} us against {ours} us: {style.number(ratio)} times, on {result.machine['device']}"
+                rows.append(Reported(f"step of MJX against one of SCM, {what}, a pushed T", paper, measured))
         return rows
 
     def draw(self, result: Result) -> Any:
@@ -208,9 +208,9 @@ def _rival(result: Result, label: str) -> str:
 
 def _contacts(result: Result, case: str) -> str:
     """`scm 3, mjx 9`: how many contacts a physics had, once for each physics."""
-    told = {}
+    counts = {}
     for label in result.ran(case):
         count = result.metric(label, case, "contacts")
         if np.isfinite(count):
-            told.setdefault(label.partition(":")[0], style.number(count))
-    return ", ".join(f"{name} {count}" for name, count in told.items()) or "unknown"
+            counts.setdefault(label.partition(":")[0], style.number(count))
+    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "unknown"

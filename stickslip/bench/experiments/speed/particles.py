@@ -132,10 +132,12 @@ class Particles(Experiment[Settings]):
     def reported(self, result: Result) -> Sequence[Reported]:
         label = f"{FEW:,} spheres"
         shares = {c: 1.0 / result.metric(c, label, "sliding_speedup_over_mujoco") for c in result.ran(label)}
-        told = [f"{c} {style.number(x)}" for c, x in shares.items() if np.isfinite(x) and c not in methods.REFERENCES]
-        if not told:
+        shares_text = [
+            f"{c} {style.number(x)}" for c, x in shares.items() if np.isfinite(x) and c not in methods.REFERENCES
+        ]
+        if not shares_text:
             return ()
-        ours = f"{', '.join(told)}, at {label}; {result.machine['device']}"
+        ours = f"{', '.join(shares_text)}, at {label}; {result.machine['device']}"
         paper = "below 2/3 up to about 10^4 spheres, on an RTX 3060"
         return [Reported("time of a step of PBD-R over that of MuJoCo, one box", paper, ours)]
 

@@ -1,7 +1,7 @@
 """`push-cubes`: a bar pushes one to ten cubes over the floor; how long a step takes, beside the convex model.
 
 The paper compares the time of a step of its closed form with that of the quadratic program it approximates, in a scene
-of which the text tells a bar on a position servo, whose target moves by 1 mm a step, cubes, and a frictional ground.
+described as a bar on a position servo, whose target moves by 1 mm a step, cubes, and a frictional ground.
 Sizes, masses and friction are ours, and the cubes' shifts and turns at the start are random, as the paper's are. The
 paper's models are quasi-dynamic; all of ours, `qp` included, are dynamic, so a step has a length, 2 ms.
 
@@ -12,9 +12,9 @@ machine with other work to do disturbs least.
 
 Whether the pushing is right is checked too. The bar is smooth and carries no weight, so once all cubes slide it must
 push with mu times their weight. That force is the servo's, less what speeds the bar up, over the last quarter of the
-run. The servo's is the one that the physics tells, which is the one that it applied: most take it as it is at the start
-of a step, `icf`, whose actuators are implicit, as it is at the end. Error control takes steps of its own in between, of
-which it does not tell the mean, so that there is no such metric for `cenic`.
+run. The servo's is the one that the physics reports, which is the one that it applied: most take it as it is at the
+start of a step, `icf`, whose actuators are implicit, as it is at the end. Error control takes steps of its own in
+between and does not report their mean, so there is no such metric for `cenic`.
 """
 
 import dataclasses
@@ -117,8 +117,8 @@ class PushCubes(Experiment[Settings]):
         sim.qpos = start
         bar, servo, ms, solver_ms, depth = _push(sim, settings, trial)
         late = settings.steps - max(1, round(timesteps.LATE * settings.steps))
-        told = not methods.has(physics, "accuracy")
-        force = load(servo[late:], bar[late:, 1], settings.timestep) if told else np.nan
+        reported = not methods.has(physics, "accuracy")
+        force = load(servo[late:], bar[late:, 1], settings.timestep) if reported else np.nan
         moved = (state_of(sim)["qpos"][0] - start)[1:].reshape(-1, 7)[:, 0]
         exact = pushing_force(settings, case)
         metrics = {
@@ -205,7 +205,7 @@ def _push(sim: Simulation, settings: Settings, trial: Trial) -> tuple[NDArray[np
     solver_ms, depth = [], [0.0]
     physics = sim.physics
 
-    def told() -> float:
+    def elapsed() -> float:
         return physics.solver_seconds(sim.d) if isinstance(physics, TimedSolver) else np.nan
 
     stride = -(-settings.steps // SAMPLES)
@@ -213,10 +213,10 @@ def _push(sim: Simulation, settings: Settings, trial: Trial) -> tuple[NDArray[np
         for step in range(settings.steps):
             bar[step] = sim.qpos.numpy()[0, 0], sim.qvel.numpy()[0, 0]
             sim.ctrl = [settings.advance * (step + 1)]
-            before = told()
+            before = elapsed()
             ms[step] = 1e3 * timing.timed(sim, 1, trial)
             servo[step] = _servo(sim.d)
-            solver_ms.append(1e3 * (told() - before))
+            solver_ms.append(1e3 * (elapsed() - before))
             if step % stride == 0:
                 depth.append(max(0.0, float(-sim.contacts().dist.min(initial=0.0))))
                 trial.progress(step / settings.steps)

@@ -1,7 +1,7 @@
 """`scaling`: the time of each step against the contacts it had, in many worlds of a small pile.
 
 A step that treats each contact on its own takes time in proportion to their number; one that iterates takes as long as
-its slowest world needs. So the line through the points tells the cost of a contact, and the scatter about it how
+its slowest world needs. So the line through the points gives the cost of a contact, and the scatter about it how
 predictable a step is. The bodies fall at first: the run covers every number of contacts from none to that of the pile
 at rest. Every step is timed alone, launch and wait included, and its contacts are counted after its time was taken.
 

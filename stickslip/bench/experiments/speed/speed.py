@@ -87,7 +87,7 @@ class Case:
 
     @property
     def label(self) -> str:
-        """What tells a case from the others: `hand, commanded, 4096 worlds`."""
+        """What distinguishes a case from the others: `hand, commanded, 4096 worlds`."""
         commanded = ", commanded" if self.commanded else ""
         return f"{self.scene}{commanded}, {self.worlds} world{'s' if self.worlds > 1 else ''}"
 
