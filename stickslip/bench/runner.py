@@ -64,7 +64,7 @@ def run(
 
     Returns the path of the JSON file.
     """
-    given = methods_of(experiment) if methods is None else methods
+    given = methods_of(experiment, quick=quick) if methods is None else methods
     asked = {k: of(k, v) for k, v in given.items()} if isinstance(given, Mapping) else resolve(given)
     if not asked:
         raise InputError("no physics given: name one or more, or none of them for all")
@@ -170,9 +170,15 @@ def _resume(result: Result, store: Store, *, again: bool, timing: bool, console:
     return bool(kept)
 
 
-def methods_of(experiment: Experiment[Any]) -> list[str]:
-    """The methods that run unless others are named."""
-    return [*(experiment.only or names()), *experiment.extra]
+def methods_of(experiment: Experiment[Any], *, quick: bool = False) -> list[str]:
+    """The methods that run unless others are named; in the small form the first variant of each."""
+    found = [*(experiment.only or names()), *experiment.extra]
+    if not quick:
+        return found
+    first: dict[str, str] = {}
+    for spec in found:
+        first.setdefault(spec.partition(":")[0], spec)
+    return list(first.values())
 
 
 def draw(experiment: Experiment[Any], path: pathlib.Path) -> pathlib.Path:

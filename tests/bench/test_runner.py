@@ -139,6 +139,8 @@ def test_an_experiment_may_name_who_runs_by_default(tmp_path):
     assert runner.methods_of(Counting()) == methods.names()
     result = load(runner.run(Choosy(), tmp_path, device="cpu"))
     assert list(result.methods) == ["comfree", "comfree:stiffness=0.1"]
+    quick = load(runner.run(Choosy(), tmp_path / "quick", device="cpu", quick=True))
+    assert list(quick.methods) == ["comfree"]
 
 
 @pytest.mark.parametrize(
