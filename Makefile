@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 # The first Python that is new enough and can make a virtual environment.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
-PYTEST_ARGS ?= -n 2 --dist loadfile
+PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 OUT ?= out/bench
 
 .PHONY: help venv demo test lint bench results docs

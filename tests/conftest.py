@@ -15,6 +15,8 @@ wp.config.log_level = wp.LOG_WARNING  # not a line for every module that loads
 wp.init()
 quicker.remember_answers()
 if not wp.is_cuda_available():
+    # from cold, building kernels takes longer than the tests; unoptimized it takes a third of that
+    wp.config.optimization_level = 0
     quicker.share_kernels()
 
 
@@ -22,6 +24,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--physics", metavar="NAMES", help="physics of tests/conformance, with commas: registered names or module:Class"
     )
+
+
+LONG = ("bench/test_all.py", "physics/test_scm.py", "parity/test_drop_in.py", "test_errors.py", "test_docs.py")
+"""Files that take longest, which begin first, so that no worker is left alone with one of them at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def rank(item: pytest.Item) -> int:
+        return next((i for i, name in enumerate(LONG) if item.nodeid.startswith(f"tests/{name}")), len(LONG))
+
+    items.sort(key=rank)
 
 
 @pytest.fixture(scope="module", autouse=True)

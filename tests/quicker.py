@@ -1,7 +1,7 @@
 """MuJoCo Warp with less to build and to look up, for tests, where nothing is timed.
 
-It builds a collision kernel for each set of geom types that a model has. From cold, building these on a CPU takes
-longer than all tests. What is replaced is private to MuJoCo Warp: a version without it raises here.
+It builds a collision kernel for each set of geom types that a model has: forty of them for all tests. What is replaced is
+private to MuJoCo Warp: a version without it raises here.
 """
 
 import functools
@@ -12,22 +12,16 @@ from mujoco_warp._src import collision_convex, collision_primitive, util_pkg
 
 
 def share_kernels() -> None:
-    """One kernel for all primitive pairs, whatever the model has; kernels of convex pairs without optimization."""
-    one_for_all, one_per_pair = collision_primitive._primitive_narrowphase, collision_convex.ccd_kernel_builder
+    """One kernel for all primitive pairs, whatever the model has."""
+    build = collision_primitive._primitive_narrowphase
     box_box = (GeomType.BOX, GeomType.BOX)  # convex or primitive, by a flag of the model
 
-    def primitive(types: list[tuple[GeomType, GeomType]], _: list[Any]) -> Any:
+    def narrowphase(types: list[tuple[GeomType, GeomType]], _: list[Any]) -> Any:
         known = collision_primitive._PRIMITIVE_COLLISIONS
         pairs = [pair for pair in known if pair != box_box or box_box in types]
-        return one_for_all(pairs, [known[pair] for pair in pairs])
+        return build(pairs, [known[pair] for pair in pairs])
 
-    def convex(*args: Any) -> Any:
-        kernel = one_per_pair(*args)
-        kernel.module.options["optimization_level"] = 0
-        return kernel
-
-    collision_primitive._primitive_narrowphase = primitive
-    collision_convex.ccd_kernel_builder = convex
+    collision_primitive._primitive_narrowphase = narrowphase
 
 
 def remember_answers() -> None:

@@ -176,7 +176,7 @@ def test_a_long_run_records_a_bounded_number_of_frames(tmp_path, monkeypatch):
 
 
 def test_ctrl_c_while_stepping_keeps_what_was_computed(tmp_path):
-    process = _start("run", PILE, "--steps", "1000000000", "--device", "cpu", "--out", str(tmp_path))
+    process = _start("run", "bouncing-ball", "--steps", "1000000000", "--device", "cpu", "--out", str(tmp_path))
     assert process.stdout is not None
     assert "Compiling" in process.stdout.readline()
     assert "Ctrl-C ends the run early" in process.stdout.readline()
