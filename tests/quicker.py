@@ -1,7 +1,7 @@
 """MuJoCo Warp with less to build and to look up, for tests, where nothing is timed.
 
-It builds a collision kernel for each set of geom types that a model has: forty of them for all tests. What is replaced is
-private to MuJoCo Warp: a version without it raises here.
+It builds a collision kernel for each set of geom types that a model has: forty of them for all tests. What is replaced
+is private to MuJoCo Warp: a version without it raises here.
 """
 
 import functools
