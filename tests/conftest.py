@@ -15,8 +15,6 @@ wp.config.log_level = wp.LOG_WARNING  # not a line for every module that loads
 wp.init()
 quicker.remember_answers()
 if not wp.is_cuda_available():
-    # from cold, building kernels takes longer than the tests; unoptimized it takes a third of that
-    wp.config.optimization_level = 0
     quicker.share_kernels()
 
 

@@ -1,7 +1,7 @@
 """MuJoCo Warp with less to build and to look up, for tests, where nothing is timed.
 
-It builds a collision kernel for each set of geom types that a model has: forty of them for all tests. What is replaced
-is private to MuJoCo Warp: a version without it raises here.
+It builds collision kernels for the geom types that a model has: more than fifty for all tests, which from cold takes a
+CPU longer than the tests. What is replaced is private to MuJoCo Warp: a version without it raises here.
 """
 
 import functools
@@ -12,16 +12,22 @@ from mujoco_warp._src import collision_convex, collision_primitive, util_pkg
 
 
 def share_kernels() -> None:
-    """One kernel for all primitive pairs, whatever the model has."""
-    build = collision_primitive._primitive_narrowphase
+    """One kernel for all primitive pairs, whatever the model has; kernels of convex pairs without optimization."""
+    one_for_all, one_per_pair = collision_primitive._primitive_narrowphase, collision_convex.ccd_kernel_builder
     box_box = (GeomType.BOX, GeomType.BOX)  # convex or primitive, by a flag of the model
 
-    def narrowphase(types: list[tuple[GeomType, GeomType]], _: list[Any]) -> Any:
+    def primitive(types: list[tuple[GeomType, GeomType]], _: list[Any]) -> Any:
         known = collision_primitive._PRIMITIVE_COLLISIONS
         pairs = [pair for pair in known if pair != box_box or box_box in types]
-        return build(pairs, [known[pair] for pair in pairs])
+        return one_for_all(pairs, [known[pair] for pair in pairs])
 
-    collision_primitive._primitive_narrowphase = narrowphase
+    def convex(*args: Any) -> Any:
+        kernel = one_per_pair(*args)
+        kernel.module.options["optimization_level"] = 0  # all kernels like this make tests far slower
+        return kernel
+
+    collision_primitive._primitive_narrowphase = primitive
+    collision_convex.ccd_kernel_builder = convex
 
 
 def remember_answers() -> None:

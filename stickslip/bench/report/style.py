@@ -187,7 +187,7 @@ def bars(
                 color=INK,
             )
     if log and finite.size:
-        _decades(ax, floor, finite.max())
+        _decades(ax, floor, finite.max(), headroom=0.25 if crowded else 0.1)
     else:
         ax.margins(y=0.4 if crowded else 0.18)
     ax.grid(False, axis="x")
@@ -206,14 +206,18 @@ def _crowded(ax: "matplotlib.axes.Axes", texts: Sequence[Sequence[str]]) -> bool
     return any(0.56 * size * len(text) > room for row in texts for text in row)
 
 
-def _decades(ax: "matplotlib.axes.Axes", low: float, high: float) -> None:
-    """A logarithmic axis that holds `low` to `high`, two decades at least, and names whole decades only."""
+def _decades(ax: "matplotlib.axes.Axes", low: float, high: float, headroom: float) -> None:
+    """A logarithmic axis that holds `low` to `high`, two decades at least, and names whole decades only.
+
+    `headroom` is the part of the axis that is left free above `high`, for the values of bars.
+    """
     import matplotlib.ticker
 
     ax.set_yscale("log")
     middle = np.sqrt(low * high)
     reach = max(np.sqrt(high / low) * 1.6, 10.0)
-    ax.set_ylim(middle / reach * 1.5, middle * reach * 1.2)
+    bottom, top = middle / reach * 1.5, middle * reach / 1.2
+    ax.set_ylim(bottom, bottom * (top / bottom) ** (1.0 / (1.0 - headroom)))
     ax.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
 
 

@@ -116,7 +116,7 @@ class GraspCreep(Experiment[Settings]):
         fig, axes = style.figure(title, len(settings.pinches), 3, width=15.0)
         panels = (
             ("drift_mm_per_s", "creep at the end", "creep [mm/s]"),
-            ("moved_mm", "farthest from its start", "way [mm]"),
+            ("moved_mm", "farthest from its start", "displacement [mm]"),
         )
         for row, pinch in zip(axes, settings.pinches, strict=True):
             middle = _label(pinch, timesteps.usual(steps))

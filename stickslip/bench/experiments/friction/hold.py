@@ -6,7 +6,7 @@ a while, and lies there as still as can be: then it is no longer held, although 
 
 The first second is for soft contacts and servos to find their balance. How far the cube then ever gets from where it
 was, and how far it turns, is that of the worst world. A hand that lost its cube in any world has no such metric, nor a
-joint speed, since empty fingers rest. The palm does not move, so the cube's way is that in the hand.
+joint speed, since empty fingers rest. The palm does not move, so the cube's displacement is that in the hand.
 """
 
 import dataclasses
@@ -148,7 +148,7 @@ class Hold(Experiment[Settings]):
         series.bars(axes[0, 2], result, cases, "held_s", ticks, log=False)
         style.label(axes[0, 2], "time until the first world loses its cube", "", "time [s]")
         panels = (
-            ("drift_mm", "farthest from where it settled", "way [mm]"),
+            ("drift_mm", "farthest from where it settled", "displacement [mm]"),
             ("turn_deg", "largest turn since it settled", "turn [deg]"),
             ("joint_speed_mrad_per_s", "speed left in the joints", "speed [mrad/s]"),
         )

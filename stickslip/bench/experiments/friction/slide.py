@@ -136,7 +136,7 @@ class Slide(Experiment[Settings]):
             return {c: [result.metric(c, CASE, name) for name in names] for c in labels}
 
         expected = 1e3 * way(settings, settings.duration)
-        style.bars(errors, result, ["way"], values("way_error_mm"), ticks=[""])
+        style.bars(errors, result, ["distance"], values("way_error_mm"), ticks=[""])
         style.label(errors, f"error of the distance; the exact one is {expected:.1f} mm", "", "error [mm]")
         style.bars(hops, result, ["hops", "sinks"], values("hop_mm", "sink_mm"), log=True)
         style.label(hops, "highest and deepest place of the centre", "", "height, depth [mm]")

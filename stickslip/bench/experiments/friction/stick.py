@@ -117,7 +117,7 @@ class Stick(Experiment[Settings]):
         shown = {
             "stick": (
                 ("late_speed_mm_per_s", "creep at the end", "creep [mm/s]"),
-                ("farthest_mm", "farthest a corner gets from its start", "way [mm]"),
+                ("farthest_mm", "farthest a corner gets from its start", "displacement [mm]"),
             ),
             "slide": (("error_mm", "distance from where it should be", "error [mm]"),),
         }
