@@ -240,7 +240,7 @@ def test_ctrl_c_ends_both_and_is_reported_once(when: str, tmp_path: Path) -> Non
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(),
+        env=environment() | {"MUJOCO_GL": "disable"},  # else glfw starts a program, which outlives its parent
         start_new_session=True,
     )
     assert planner.stdout
