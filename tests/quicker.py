@@ -1,7 +1,7 @@
 """MuJoCo Warp with less to build and to look up, for tests, where nothing is timed.
 
-It builds collision kernels for the geom types that a model has: more than fifty for all tests, which from cold takes a
-CPU longer than the tests. What is replaced is private to MuJoCo Warp: a version without it raises here.
+It builds collision kernels for the geom types that each model has. On a CPU without cached kernels, building those of
+all tests takes minutes. What is replaced is private to MuJoCo Warp: a version without it raises here.
 """
 
 import functools

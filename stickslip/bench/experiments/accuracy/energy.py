@@ -3,7 +3,7 @@
 The ball is CENIC's: 0.1 kg (as the caption has it; the text says 1 kg), dropped from 1 m, stiffness 1000 N/m, 10 s. The
 scene asks for that contact through MuJoCo's `solref` (see `bouncing-ball`). A physics that sets its contacts up
 otherwise bounces as it is set up: what it loses is its own damping. Energy that grows is an error of any. How deep the
-ball is when a step first finds it in the floor is chance, and decides whether a bounce wins or loses. So there is not
+ball is when a step first finds it in the floor is chance, and decides whether a bounce gains or loses. So there is not
 one ball but 16, each in a world of its own: the first falls from 1 m, the others from up to 5 percent higher. At 10 ms
 the spring has a period of exactly six of MuJoCo's steps (omega dt = 1), and a bounce nearly gives back what it took:
 5 ms shows more.
@@ -184,11 +184,11 @@ class Energy(Experiment[Settings]):
         def row(title: str, kind: str, dt: float, metric: str, unit: str = "%") -> Score:
             return Score(f"{title}, {timesteps.tick(dt)}", _label(kind, dt), metric, unit)
 
-        kept = f"energy an elastic ball wins or loses in {settings.duration:g} s"
+        kept = f"energy gained or lost by an elastic ball in {settings.duration:g} s"
         return [
-            row("energy the luckiest bouncing ball wins", "ball", middle, "growth_percent"),
+            row("largest energy gained by a bouncing ball", "ball", middle, "growth_percent"),
             row(kept, "ball", middle, "change_percent"),
-            row("energy a free pendulum wins or loses at most", "pendulum", longest, "drift_ppm", "ppm"),
+            row("largest energy gained or lost by a free pendulum", "pendulum", longest, "drift_ppm", "ppm"),
             row("error of a free pendulum's angle", "pendulum", longest, "angle_error_deg", "deg"),
         ]
 

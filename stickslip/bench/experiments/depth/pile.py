@@ -169,7 +169,7 @@ class Pile(Experiment[Settings]):
         rows = (
             ("speed left in a pile, median", "speed_mm_per_s", "mm/s"),
             ("speed left in a pile, largest", "largest_speed_mm_per_s", "mm/s"),
-            ("energy a pile that has landed wins", "energy_rise_percent", "% of the fall"),
+            ("energy gained by a pile that has landed", "energy_rise_percent", "% of the fall"),
             ("penetration in a pile at rest, mean", "depth_mm", "mm"),
             ("penetration in a pile at rest, deepest", "deepest_mm", "mm"),
         )
