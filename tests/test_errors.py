@@ -129,11 +129,22 @@ def test_comfree_options(options: dict[str, object], words: str) -> None:
 
 # Inputs and state.
 
+_HANDS: dict[tuple[str, str], ss.Simulation] = {}
 
-def test_wrong_ctrl_shape(physics: ss.Physics, device: str) -> None:
+
+@pytest.fixture
+def hand(physics: ss.Physics, device: str) -> ss.Simulation:
+    """Two hands after three steps, the same for all tests: what is refused leaves them as they were."""
+    key = (physics.name, device)
+    if key not in _HANDS:
+        _HANDS[key] = support.simulate("hand", physics, nworld=2, device=device)
+        _HANDS[key].step(3)
+    return _HANDS[key]
+
+
+def test_wrong_ctrl_shape(hand: ss.Simulation) -> None:
     """The shape given and the shape wanted; nothing is written."""
-    sim = support.simulate("hand", physics, nworld=2, device=device)
-    sim.step(3)
+    sim = hand
     for wrong in (np.zeros(15), np.zeros((3, 16)), np.zeros((2, 17)), 0.0):
         refused(
             sim, lambda wrong=wrong: setattr(sim, "ctrl", wrong), InputError, "ctrl", str(np.shape(wrong)), "(2, 16)"
@@ -143,9 +154,9 @@ def test_wrong_ctrl_shape(physics: ss.Physics, device: str) -> None:
 
 @pytest.mark.parametrize("name", ["ctrl", "qpos", "qvel", "qfrc_applied", "xfrc_applied"])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_not_finite_input(name: str, bad: float, physics: ss.Physics, device: str) -> None:
+def test_not_finite_input(name: str, bad: float, hand: ss.Simulation) -> None:
     """Which entry, and what it is."""
-    sim = support.simulate("hand", physics, nworld=2, device=device)
+    sim = hand
     value = getattr(sim, name).numpy().copy()
     value[(1,) + (2,) * (value.ndim - 1)] = bad
     index = ", ".join(["1"] + ["2"] * (value.ndim - 1))
@@ -153,25 +164,20 @@ def test_not_finite_input(name: str, bad: float, physics: ss.Physics, device: st
 
 
 @pytest.mark.parametrize("name", ["time", "qpos", "qvel"])
-def test_not_finite_state(name: str, physics: ss.Physics, device: str) -> None:
-    sim = support.simulate("hand", physics, nworld=2, device=device)
-    sim.step(3)
-    state = sim.state
+def test_not_finite_state(name: str, hand: ss.Simulation) -> None:
+    sim, state = hand, hand.state
     getattr(state, name).reshape(2, -1)[1, 0] = np.nan
     refused(sim, lambda: setattr(sim, "state", state), InputError, f"state.{name}[1", "nan", "finite")
 
 
-def test_state_of_another_size(physics: ss.Physics, device: str) -> None:
-    sim = support.simulate("hand", physics, nworld=2, device=device)
-    other = support.simulate("hand", physics, nworld=3, device=device).state
+def test_state_of_another_size(hand: ss.Simulation) -> None:
+    sim, other = hand, support.perturbed(hand.mjm, 3)
     refused(sim, lambda: setattr(sim, "state", other), InputError, "state.time", "(3,)", "(2,)")
 
 
 @pytest.mark.parametrize("mask", [np.array([True]), np.array([1, 0]), np.zeros((2, 1), dtype=bool)], ids=str)
-def test_wrong_mask(mask: np.ndarray, physics: ss.Physics, device: str) -> None:
-    sim = support.simulate("hand", physics, nworld=2, device=device)
-    sim.step(3)
-    refused(sim, lambda: sim.reset(mask), InputError, "mask", "(2,)", str(mask.shape), str(mask.dtype))
+def test_wrong_mask(mask: np.ndarray, hand: ss.Simulation) -> None:
+    refused(hand, lambda: hand.reset(mask), InputError, "mask", "(2,)", str(mask.shape), str(mask.dtype))
 
 
 @pytest.mark.parametrize("n", [-1, 2.5, True])

@@ -106,8 +106,8 @@ OTHERS: dict[str, Entry] = {
     ),
 }
 """Methods that are no physics of the library."""
-_PACKAGES = {"jax": _JAX}
-"""Packages of each extra that a physics may need."""
+_PACKAGES = {"jax": (*_JAX, "pynanoinstantmeshes")}
+"""Packages of each extra that a physics may need; the last one remeshes for `scm` where it is installed."""
 
 
 def entries() -> dict[str, Entry]:

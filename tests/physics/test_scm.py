@@ -66,18 +66,19 @@ def test_a_step_is_taken_up_again(sim: ss.Simulation) -> None:
 
 
 def test_parameters_of_each_world(sim: ss.Simulation) -> None:
-    own = ss.Simulation(XML, ss.Scm(), nworld=NWORLD, device="cpu")
-    friction = np.tile(own.mjm.geom_friction, (NWORLD, 1, 1))
+    friction = np.tile(sim.mjm.geom_friction, (NWORLD, 1, 1))
     friction[:, 1, 0] = friction[:, 0, 0] = [0.1, 0.5, 2.0]
-    own.set_model(geom_friction=friction)
-    force = np.zeros((own.mjm.nbody, 6))
+    force = np.zeros((sim.mjm.nbody, 6))
     force[1, 0] = 6.0
-    own.xfrc_applied = force
-    own.step(200)
-    x = own.state.qpos[:, 0]
+    sim.reset()
+    sim.xfrc_applied, sim.ctrl = force, np.zeros((NWORLD, 1))
+    sim.set_model(geom_friction=friction)
+    sim.step(200)
+    sim.set_model(geom_friction=sim.mjm.geom_friction)
+    x = sim.state.qpos[:, 0]
     assert x[0] > 3.0 * x[1] > 10.0 * abs(x[2])
     with pytest.raises(Unsupported, match="scm cannot change geom_pos once a model is put; it can: body_mass"):
-        own.set_model(geom_pos=own.mjm.geom_pos)
+        sim.set_model(geom_pos=sim.mjm.geom_pos)
 
 
 SLIDER = """

@@ -12,6 +12,7 @@ import warp as wp
 from stickslip.physics.convex.step.layout import Law, RowSet
 from stickslip.physics.convex.step.plan import Source
 from stickslip.physics.convex.step.potential import real
+from stickslip.physics.mjwarp.geometry import ball_limit
 from stickslip.physics.mjwarp.private import EqType, vec10
 
 wp.set_module_options({"enable_backward": False})
@@ -207,19 +208,12 @@ def fill_rows(joints: Joints, v_start: wp.array2d[real], rows: RowSet):
         )
     elif kind == BALL:
         bounds = joints.jnt_range[worldid % joints.jnt_range.shape[0], i]
-        adr = joints.jnt_qposadr[i]
-        w = joints.qpos[worldid, adr]
-        axis = wp.vec3(joints.qpos[worldid, adr + 1], joints.qpos[worldid, adr + 2], joints.qpos[worldid, adr + 3])
-        length = wp.length(axis)
-        angle = 2.0 * wp.atan2(length, w)
-        if angle > wp.PI:
-            angle -= 2.0 * wp.PI
-        if length > 1.0e-9:
-            axis = wp.sign(angle) * axis / length
-            for k in range(3):
-                rows.val[worldid, at + k] = -real(axis[k])
+        distance, axis = ball_limit(joints.qpos, worldid, joints.jnt_qposadr[i], bounds)
+        for k in range(3):
+            rows.val[worldid, at + k] = -real(axis[k])
+        if wp.length(axis) > 0.0:  # at the reference pose no axis is distinguished
             rows.law[worldid, r] = _LIMIT
-        rows.residual[worldid, r] = real(wp.max(bounds[0], bounds[1]) - wp.abs(angle))
+        rows.residual[worldid, r] = real(distance)
         rows.weight[worldid, r] = real(
             joints.dof_invweight0[worldid % joints.dof_invweight0.shape[0], joints.jnt_dofadr[i]]
         )
