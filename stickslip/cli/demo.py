@@ -60,7 +60,8 @@ def run(*, scene: str, steps: int, device: str | None, out: Path, console: Conso
     results = []
     with progress_bar(console) as progress:
         task = progress.add_task("compiling", total=None)
-        for sim in sims.values():
+        for name, sim in sims.items():
+            progress.update(task, description=f"compiling {LABELS[name]}")
             sim.compile()
         for name, sim in sims.items():
             progress.reset(task, total=steps, description=f"stepping {LABELS[name]}")

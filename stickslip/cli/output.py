@@ -9,7 +9,7 @@ from rich.markup import escape
 from stickslip import files
 from stickslip.errors import HealthWarning, InputError
 
-COMPILING = "Compiling the kernels for {device}: about a minute the first time, cached afterwards."
+COMPILING = "Compiling the kernels for {device}: one to three minutes the first time, cached afterwards."
 
 
 def quiet() -> None:
