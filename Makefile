@@ -1,6 +1,6 @@
 # make demo   install, then drop a pile of primitives with every contact physics there is
-# make test   everything that has to pass: lint, types, import directions, tests
-# make test-jax  the tests that need JAX; installs it
+# make test   what has to pass before every change: lint, types, import directions, all tests but the slow ones
+# make test-all  the slow tests too
 # make bench  every experiment with every physics, into OUT; goes on where it stopped
 # make docs   the documentation site, build/site/index.html
 # make results  docs/results.md and the tables of the README, from the stored results
@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 OUT ?= out/bench
 
-.PHONY: help venv demo test test-jax lint bench results docs
+.PHONY: help venv demo test test-all lint bench results docs
 .DEFAULT_GOAL := help
 
 help:
@@ -51,11 +51,10 @@ lint: venv
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
 
-test-jax: $(VENV)/.stamp-dev
-	@$(BIN)/python -m pip install --quiet --editable '.[dev,jax]'
-	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/physics/test_scm*.py tests/bench/test_mjx.py tests/mpc/test_quasidynamic.py tests/test_examples.py
+test-all: lint
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 bench: $(VENV)/.stamp-dev
 	$(BIN)/python -m stickslip bench run all --out $(OUT)

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -9,8 +10,8 @@ import warp as wp
 
 from tests import quicker
 
-# JAX compiles in a third of the time, and nothing here is timed
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+# JAX compiles in half the time, and nothing here is timed
+os.environ.setdefault("XLA_FLAGS", quicker.xla_flags())
 wp.config.log_level = wp.LOG_WARNING  # not a line for every module that loads
 wp.init()
 quicker.remember_answers()
@@ -27,12 +28,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 FIRST = ("bench/test_all.py", "physics/test_scm", "parity/test_drop_in.py", "test_docs.py")
 """Files that begin first. The first builds most Warp kernels, for minutes; the next need few of them, but JAX. And no
 worker is left alone with a long file at the end."""
+SLOW = {
+    r"bench/test_(?!all|claims|planning|qp|report|runner|series|stored)": "experiments, measured again: claims are "
+    "tested on the stored results",
+    r"(conformance|parity)/.*hand": "the third scene, after free bodies and a humanoid",
+    r"physics/test_scm_system.py::test_a_horseshoe": "a mesh that is not convex",
+    r"physics/test_scm.py::test_bodies_far_apart.*(forces|comfree)": "variants of a physics",
+    r"test_docs.py::.*tutorials/[23]": "tutorials with models of their own",
+    r"test_simulation_docs.py::.*-with-jax": "blocks whose calls physics/test_scm.py tests",
+    r"test_examples.py::test_(scm|friction)": "programs whose calls physics/test_scm.py tests",
+    r"mpc/test_menagerie.py::test_mppi_plans": "a hand beside the one that is there",
+}
+"""Tests of `make test-all` alone, as patterns of their names, and what they are or what is tested in their place."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: left out of `make test`; see SLOW in tests/conftest.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def rank(item: pytest.Item) -> int:
         return next((i for i, name in enumerate(FIRST) if item.nodeid.startswith(f"tests/{name}")), len(FIRST))
 
+    for item in items:
+        if any(re.match(pattern, item.nodeid.removeprefix("tests/")) for pattern in SLOW):
+            item.add_marker(pytest.mark.slow)
     items.sort(key=rank)
 
 

@@ -5,6 +5,7 @@ all tests takes minutes. What is replaced is private to MuJoCo Warp: a version w
 """
 
 import functools
+import importlib.metadata
 from typing import Any
 
 from mujoco_warp import GeomType
@@ -24,6 +25,7 @@ def share_kernels() -> None:
     def convex(*args: Any) -> Any:
         kernel = one_per_pair(*args)
         kernel.module.options["optimization_level"] = 0  # all kernels like this make tests far slower
+        kernel.module.options["max_unroll"] = 4
         return kernel
 
     collision_primitive._primitive_narrowphase = primitive
@@ -35,3 +37,13 @@ def remember_answers() -> None:
     util_pkg.check_version = functools.cache(util_pkg.check_version)
     for module in (collision_convex, collision_primitive):
         module.upper_trid_index = functools.cache(module.upper_trid_index)
+
+
+def xla_flags() -> str:
+    """Less optimization by XLA. It aborts at a flag that it does not know, and newer versions lack one of these."""
+    flags = "--xla_backend_optimization_level=0"
+    try:
+        version = tuple(map(int, importlib.metadata.version("jaxlib").split(".")[:2]))
+    except importlib.metadata.PackageNotFoundError:
+        return flags
+    return f"{flags} --xla_cpu_use_fusion_emitters=false" if version == (0, 10) else flags

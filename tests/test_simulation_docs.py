@@ -25,16 +25,17 @@ def missing(code: str) -> str:
     return ""
 
 
+@pytest.mark.parametrize("jax", [False, True], ids=["without-jax", "with-jax"])
 @pytest.mark.parametrize("page, least", [("simulation.md", 18), ("arrays.md", 1)])
-def test_every_block_runs(page: str, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In an empty folder. A comment after the last print, if it begins with a digit or a bracket, shows its numbers."""
+def test_every_block_runs(page: str, least: int, jax: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an empty folder; those that need JAX take a minute. A comment after the last print, if it begins with a digit or a bracket, shows its numbers."""
     text = (DOCS / page).read_text()
     monkeypatch.chdir(tmp_path)
     scope: dict[str, object] = {"__name__": "__main__"}
     ran = skipped = 0
     with wp.ScopedDevice("cpu"):
         for block in BLOCK.finditer(text):
-            if missing(block[1]):
+            if missing(block[1]) or (not jax and any(sign in block[1] for sign in NEEDS["jax"])):
                 skipped += 1
                 continue
             line = text[: block.start()].count("\n") + 1

@@ -75,19 +75,26 @@ print("example" in methods.names(), methods.resolve(["example:stiffness=5000"]))
     assert lines[2].startswith("True") and "stiffness=5000" in lines[2]
 
 
-def test_commands_take_it(site: Path, tmp_path: Path) -> None:
-    assert "example" in python(site, "-m", "stickslip", "run", "--help").stdout
-    assert "timeconst" in python(site, "-m", "stickslip", "physics", "example").stdout
-    run = ["-m", "stickslip", "run", "sliding-cube", "--device", "cpu", "--steps", "20", "--out", str(tmp_path)]
-    python(site, *run, "--physics", "example:timeconst=0.03,stiffness=none")
+def test_commands_and_experiments_take_it(site: Path, tmp_path: Path) -> None:
+    """In one process, with kernels that other tests have built."""
+    run = ["run", "sliding-cube", "--steps", "20", "--physics", "example:timeconst=0.03,stiffness=none"]
+    commands = [
+        ["physics", "example"],
+        [*run, "--device", "cpu", "--out", str(tmp_path)],
+        ["bench", "run", "stick", "--quick", "--device", "cpu", "--out", str(tmp_path), "--physics", "example"],
+    ]
+    code = f"""
+import tests.conftest
+from stickslip.cli.main import main
+for command in {commands!r}:
+    assert main(command) == 0
+"""
+    out = python(site, "-c", code).stdout
+    assert "timeconst" in out
     settings = json.loads((tmp_path / "summary.json").read_text())["settings"]
     assert settings["physics"] == "example" and settings["parameters"]["timeconst"] == 0.03
-
-
-def test_experiments_take_it(site: Path, tmp_path: Path) -> None:
-    bench = ["-m", "stickslip", "bench", "run", "stick", "--quick", "--device", "cpu", "--out", str(tmp_path)]
-    python(site, *bench, "--physics", "example")
     assert "example" in (tmp_path / "stick.json").read_text()
+    assert "example" in python(site, "-m", "stickslip", "run", "--help").stdout
 
 
 def test_the_conformance_suite_takes_it(site: Path) -> None:

@@ -179,7 +179,11 @@ def test_the_gradient_of_a_rollout_is_that_of_finite_differences(slider: ss.Simu
     np.testing.assert_array_equal(sim.state.qpos, before.qpos)
 
 
-@pytest.mark.parametrize("parameters", [{"average": "planes"}, {"average": "forces"}, {"contact": "comfree"}])
+@pytest.mark.parametrize(
+    "parameters",
+    [{"average": "planes"}, {"average": "forces"}, {"contact": "comfree"}],
+    ids=["planes", "forces", "comfree"],
+)
 def test_bodies_far_apart_stay_finite(parameters: dict[str, str]) -> None:
     """By kilometres, in single precision, where weights of points are differences that rounding takes away."""
     pytest.importorskip("jax", reason="needs the extra `jax`")
