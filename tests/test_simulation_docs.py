@@ -28,7 +28,10 @@ def missing(code: str) -> str:
 @pytest.mark.parametrize("jax", [False, True], ids=["without-jax", "with-jax"])
 @pytest.mark.parametrize("page, least", [("simulation.md", 18), ("arrays.md", 1)])
 def test_every_block_runs(page: str, least: int, jax: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In an empty folder; those that need JAX take a minute. A comment after the last print, if it begins with a digit or a bracket, shows its numbers."""
+    """In an empty folder; those that need JAX take a minute.
+
+    A comment after the last print, if it begins with a digit or a bracket, shows its numbers.
+    """
     text = (DOCS / page).read_text()
     monkeypatch.chdir(tmp_path)
     scope: dict[str, object] = {"__name__": "__main__"}
