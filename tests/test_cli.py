@@ -125,7 +125,7 @@ def test_bench_list_names(capsys):
         (["bench", "run", "stick", "--physics", "mujoco", "--physics", "comfree"], ["--physics", "2 times"]),
         (["bench", "run", "stick", "--set", "mu=-1", "--set", "mass=3"], ["mu", "-1"]),
         (["bench", "run", "stick", "--set", "mu"], ["mu", "name=value"]),
-        (["bench", "run", "stick", "--set", "mew=1"], ["mew", "mu"]),
+        (["bench", "run", "stick", "--set", "mew=1"], ["'mew'", "there are: mass, half, mu,"]),
         (["bench", "run", "stick", "--set", "mu=-1"], ["mu", "-1", "from 0 to 5"]),
         (["bench", "run", "stick", "--device", "cuda:99"], ["cuda:99"]),
         (["bench", "run", "stick", "--out", "{file}"], ["{file}"]),
