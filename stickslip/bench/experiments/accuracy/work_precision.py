@@ -207,7 +207,7 @@ class WorkPrecision(Experiment[Settings]):
         return [
             Score(f"wall time of a simulated second, {label}", label, "wall_s_per_sim_s", "s"),
             Score(f"deepest penetration, {label}", label, "deepest_mm", "mm", absent="no contact"),
-            Score(f"error of positions after {early:g} s, {label}", label, "error_mm", "mm"),
+            Score(f"position error after {early:g} s, {label}", label, "error_mm", "mm"),
         ]
 
     def reported(self, result: Result) -> Sequence[Reported]:

@@ -171,7 +171,7 @@ class SevenTests(Experiment[Settings]):
 
         rows = [
             Reported(
-                "1 pushed box without noise: error of position after 10 s",
+                "1 pushed box without noise: position error after 10 s",
                 "only bars; the authors' model of it in MuJoCo (in C, elliptic cone), run by us: 0.0192 m",
                 ours(_calm_label(settings), ("position_error_m", "m")),
             ),

@@ -19,7 +19,7 @@ ACROSS = 4
 """Panels in a row."""
 LOWEST = {"position_error_m": 1e-6, "rotation_error_deg": 1e-4}
 """Where logarithmic axes of errors begin at the lowest."""
-AXIS = {"position_error_m": "error of position [m]", "rotation_error_deg": "error of rotation [deg]"}
+AXIS = {"position_error_m": "position error [m]", "rotation_error_deg": "rotation error [deg]"}
 REFERENCES = {"": "--", "corner_": ":"}
 """Of the rod: how the names of metrics begin, and the line in which each is drawn."""
 EXACT = {"": "exact, even pressure", "corner_": "exact, on the corners"}
@@ -80,7 +80,8 @@ def _spread(metric: str) -> str:
 def _final(ax: Any, result: Result, cases: Sequence[str], metric: str, settings: "Settings") -> None:
     """Bars of the final errors of tests 1 to 6."""
     errors = _of(result, cases, _spread(metric))
-    style.bars(ax, result, cases, _of(result, cases, metric), errors=errors, log=True)
+    ticks = [f"{case[0]}, dt {case.partition(OTHER)[2]}" if OTHER in case else case for case in cases]
+    style.bars(ax, result, ticks, _of(result, cases, metric), errors=errors, log=True)
     ax.minorticks_off()
     runs = (
         f"mean of {settings.runs} runs (one without noise), whiskers one standard deviation"
