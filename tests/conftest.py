@@ -10,7 +10,7 @@ import warp as wp
 
 from tests import quicker
 
-# JAX compiles in half the time, and nothing here is timed
+# JAX compiles in less time, and nothing here is timed
 os.environ.setdefault("XLA_FLAGS", quicker.xla_flags())
 wp.config.log_level = wp.LOG_WARNING  # not a line for every module that loads
 wp.init()

@@ -25,7 +25,6 @@ def share_kernels() -> None:
     def convex(*args: Any) -> Any:
         kernel = one_per_pair(*args)
         kernel.module.options["optimization_level"] = 0  # all kernels like this make tests far slower
-        kernel.module.options["max_unroll"] = 4
         return kernel
 
     collision_primitive._primitive_narrowphase = primitive
