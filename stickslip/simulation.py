@@ -171,7 +171,7 @@ class Simulation:
         self._warned = False
 
     def compile(self) -> None:
-        """Compile all kernels and capture the step, without advancing; the first time takes a minute.
+        """Compile all kernels and capture the step, without advancing; the first time takes a few minutes.
 
         State, inputs, contacts and sensors stay as they are.
         """

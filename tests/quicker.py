@@ -1,6 +1,6 @@
-"""MuJoCo Warp with less to build and to look up, for tests, where nothing is timed.
+"""MuJoCo Warp and XLA with less to build and to look up, for tests, where nothing is timed.
 
-It builds collision kernels for the geom types that each model has. On a CPU without cached kernels, building those of
+MuJoCo Warp builds collision kernels for the geom types that each model has. Without cached kernels, building those of
 all tests takes minutes. What is replaced is private to MuJoCo Warp: a version without it raises here.
 """
 

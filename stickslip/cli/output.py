@@ -9,7 +9,7 @@ from rich.markup import escape
 from stickslip import files
 from stickslip.errors import HealthWarning, InputError
 
-COMPILING = "Compiling the kernels for {device}: 1 to 3 minutes the first time, then cached."
+COMPILING = "Compiling the kernels for {device}: a few minutes the first time, then cached."
 
 
 def quiet() -> None:
