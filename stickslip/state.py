@@ -1,37 +1,230 @@
-"""State: positions, velocities and activations of every world, on the host, in MuJoCo's layout."""
+"""State: what a simulation needs to continue, in MuJoCo's parts, with the memory of the physics."""
 
 import dataclasses
-from typing import Any
+import hashlib
+import os
+from collections.abc import Mapping
+from typing import Any, Self
 
+import mujoco
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from stickslip.errors import InputError
 
 MIN_TIMESTEP = 1e-9
 """Shortest timestep, s: in single precision, time does not advance by much less."""
 
+PARTS = {
+    "time": mujoco.mjtState.mjSTATE_TIME,
+    "qpos": mujoco.mjtState.mjSTATE_QPOS,
+    "qvel": mujoco.mjtState.mjSTATE_QVEL,
+    "act": mujoco.mjtState.mjSTATE_ACT,
+    "history": mujoco.mjtState.mjSTATE_HISTORY,
+    "qacc_warmstart": mujoco.mjtState.mjSTATE_WARMSTART,
+    "ctrl": mujoco.mjtState.mjSTATE_CTRL,
+    "qfrc_applied": mujoco.mjtState.mjSTATE_QFRC_APPLIED,
+    "xfrc_applied": mujoco.mjtState.mjSTATE_XFRC_APPLIED,
+    "eq_active": mujoco.mjtState.mjSTATE_EQ_ACTIVE,
+    "mocap_pos": mujoco.mjtState.mjSTATE_MOCAP_POS,
+    "mocap_quat": mujoco.mjtState.mjSTATE_MOCAP_QUAT,
+    "userdata": mujoco.mjtState.mjSTATE_USERDATA,
+    "plastic": mujoco.mjtState.mjSTATE_PLASTIC,
+}
+"""Parts of a state and their bits in a signature, in MuJoCo's order; plugins have none on a device."""
+INTEGRATION = int(mujoco.mjtState.mjSTATE_INTEGRATION)
+PHYSICS = int(mujoco.mjtState.mjSTATE_PHYSICS)
+
+ENTRIES = "entries/"
+"""Begins the name of what worlds have different numbers of: `num` of a world from `adr` on."""
+SHARED = "shared/"
+"""Begins the name of what all worlds have together."""
+_VERSION = 1
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class State:
-    """Positions, velocities and activations of every world; NumPy arrays on the host.
+    """What a simulation needs to continue; NumPy arrays on the host, unless they were asked for on the device.
+
+    Parts that were not asked for are None. `state[worlds]` is the state of some of the worlds.
 
     Attributes:
-        time: simulated time, s                          (nworld,)
-        qpos: positions, MuJoCo's layout                 (nworld, nq)
-        qvel: velocities, MuJoCo's layout                (nworld, nv)
-        act: actuator activations                        (nworld, na)
+        time: simulated time, s                                        (nworld,)
+        qpos: positions, MuJoCo's layout                               (nworld, nq)
+        qvel: velocities, MuJoCo's layout                              (nworld, nv)
+        act: actuator activations                                      (nworld, na)
+        history: of delayed controls and sensors                       (nworld, nhistory)
+        qacc_warmstart: acceleration that MuJoCo's solver starts from  (nworld, nv)
+        ctrl: controls                                                 (nworld, nu)
+        qfrc_applied: applied generalized force                        (nworld, nv)
+        xfrc_applied: applied force and torque on each body            (nworld, nbody, 6)
+        eq_active: whether equality constraints are active             (nworld, neq)
+        mocap_pos: positions of mocap bodies, m                        (nworld, nmocap, 3)
+        mocap_quat: orientations of mocap bodies                       (nworld, nmocap, 4)
+        userdata: user data                                            (nworld, nuserdata)
+        plastic: plastic deformation                                   (nworld, nplastic)
+        memory: what the physics remembers besides, by name; it comes with the warm start
+        physics: name of the physics that the memory belongs to
+        model: digest of the structure of the model (`digest`)
     """
 
-    time: NDArray[np.floating]
-    qpos: NDArray[np.floating]
-    qvel: NDArray[np.floating]
-    act: NDArray[np.floating]
+    time: Any
+    qpos: Any
+    qvel: Any
+    act: Any
+    history: Any = None
+    qacc_warmstart: Any = None
+    ctrl: Any = None
+    qfrc_applied: Any = None
+    xfrc_applied: Any = None
+    eq_active: Any = None
+    mocap_pos: Any = None
+    mocap_quat: Any = None
+    userdata: Any = None
+    plastic: Any = None
+    memory: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    physics: str = ""
+    model: str = ""
 
-    def check(self, nworld: int, nq: int, nv: int, na: int) -> None:
-        """Raise InputError unless every field has its shape and is finite."""
-        for name, shape in (("time", (nworld,)), ("qpos", (nworld, nq)), ("qvel", (nworld, nv)), ("act", (nworld, na))):
-            check_array(f"state.{name}", getattr(self, name), shape)
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The parts that it has, by name, in MuJoCo's order."""
+        return {name: getattr(self, name) for name in PARTS if getattr(self, name) is not None}
+
+    @property
+    def signature(self) -> int:
+        """The parts that it has, as a combination of the bits of `mujoco.mjtState`."""
+        return sum(int(PARTS[name]) for name in self.parts)
+
+    @property
+    def nworld(self) -> int:
+        """Number of worlds."""
+        return len(next(iter(self.parts.values())))
+
+    def without_memory(self) -> Self:
+        """The same state for any physics and model of the same sizes: no memory, no warm start."""
+        return dataclasses.replace(self, memory={}, qacc_warmstart=None, physics="", model="")
+
+    def numpy(self) -> Self:
+        """The same state on the host."""
+        parts = {name: _host(part) for name, part in self.parts.items()}
+        return dataclasses.replace(self, **parts, memory={name: _host(part) for name, part in self.memory.items()})
+
+    def __getitem__(self, worlds: int | slice | ArrayLike) -> Self:
+        """The state of some of the worlds, by their numbers; on the host."""
+        host = self.numpy()
+        index = np.atleast_1d(np.arange(self.nworld)[worlds])  # type: ignore[call-overload]
+        parts = {name: part[index] for name, part in host.parts.items()}
+        return dataclasses.replace(host, **parts, memory=_sliced(host.memory, index))
+
+    def check(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Raise InputError unless every part has the shape of its name, or of one world, and is finite."""
+        for name, part in self.parts.items():
+            shape = shapes.get(name)
+            if shape is None:
+                raise InputError(f"state.{name}: this simulation has none; take a state without it")
+            given = np.shape(part)
+            check_array(f"state.{name}", part, (1, *shape[1:]) if given[:1] == (1,) else shape)
+
+    def vector(self) -> NDArray[np.float64]:
+        """All parts in a row, as `mujoco.mj_getState` has them for this signature, (nworld, size)."""
+        parts = self.numpy().parts.values()
+        return np.concatenate([np.asarray(part, dtype=float).reshape(self.nworld, -1) for part in parts], axis=1)
+
+    @classmethod
+    def from_vector(cls, mjm: mujoco.MjModel, vector: ArrayLike, signature: int = INTEGRATION) -> Self:
+        """The state whose parts are in a row, as `mujoco.mj_getState` gives them, (size,) or (nworld, size)."""
+        size = mujoco.mj_stateSize(mjm, int(signature))
+        rows = np.atleast_2d(np.asarray(vector, dtype=float))
+        if rows.shape[1] != size:
+            raise InputError(f"a state of signature {int(signature)} has {size} numbers, got {rows.shape[1]}")
+        shapes, parts, at = part_shapes(mjm), {}, 0
+        for name, bit in PARTS.items():
+            if int(signature) & int(bit):
+                shape = shapes[name]
+                end = at + int(np.prod(shape))
+                parts[name] = rows[:, at:end].reshape(len(rows), *shape)
+                at = end
+        parts |= {
+            name: np.zeros((len(rows), *shapes[name])) for name in ("time", "qpos", "qvel", "act") if name not in parts
+        }
+        return cls(**parts)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file of NumPy (npz), without pickle."""
+        host = self.numpy()
+        arrays = {f"part/{name}": part for name, part in host.parts.items()}
+        arrays |= {f"memory/{name}": part for name, part in host.memory.items()}
+        told = {"version": _VERSION, "physics": self.physics, "model": self.model}
+        with open(path, "wb") as file:
+            np.savez_compressed(file, **arrays, **{f"state/{name}": np.array(value) for name, value in told.items()})  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read it from a file that `save` wrote."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            version = int(arrays["state/version"])
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            if isinstance(error, FileNotFoundError):
+                raise InputError(f"there is no file {os.fspath(path)!r}") from None
+            raise InputError(f"{os.fspath(path)!r} is not a saved state: {error}") from None
+        if version > _VERSION:
+            raise InputError(
+                f"{os.fspath(path)!r} is a state of version {version}, this stickslip reads up to {_VERSION}: update it"
+            )
+        parts = {name.removeprefix("part/"): a for name, a in arrays.items() if name.startswith("part/")}
+        memory = {name.removeprefix("memory/"): a for name, a in arrays.items() if name.startswith("memory/")}
+        strange = parts.keys() - PARTS.keys()
+        if strange or not {"time", "qpos", "qvel", "act"} <= parts.keys():
+            raise InputError(f"{os.fspath(path)!r} is not a saved state: its parts are {', '.join(sorted(parts))}")
+        return cls(**parts, memory=memory, physics=str(arrays["state/physics"]), model=str(arrays["state/model"]))
+
+
+def digest(mjm: mujoco.MjModel) -> str:
+    """Of the structure of a model: names, trees, joints, geoms. It does not change with masses, sizes or options."""
+    parts = [bytes(mjm.names)]
+    for name in "body_parentid jnt_type jnt_bodyid geom_type geom_bodyid eq_type actuator_trntype sensor_type".split():
+        parts.append(np.ascontiguousarray(getattr(mjm, name)).tobytes())
+    parts.append(np.array([mjm.nq, mjm.nv, mjm.na, mjm.nu, mjm.nmocap, mjm.nuserdata], dtype=np.int64).tobytes())
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def part_shapes(mjm: mujoco.MjModel) -> dict[str, tuple[int, ...]]:
+    """The shape of each part in one world; time has none."""
+    mjd = mujoco.MjData(mjm)
+    return {name: np.shape(getattr(mjd, name)) for name in PARTS}
+
+
+def parts_of(signature: int) -> list[str]:
+    """The parts of a signature; raises InputError for one that is none of MuJoCo's."""
+    every = sum(int(bit) for bit in PARTS.values()) | int(mujoco.mjtState.mjSTATE_PLUGIN)
+    if isinstance(signature, bool) or int(signature) & ~every or int(signature) < 0:
+        raise InputError(f"signature {signature!r}: give a combination of mujoco.mjtState, at most {every}")
+    return [name for name, bit in PARTS.items() if int(signature) & int(bit)]
+
+
+def _host(array: Any) -> NDArray[Any]:
+    """An array on the host."""
+    return array.numpy() if hasattr(array, "numpy") and not isinstance(array, np.ndarray) else np.asarray(array)
+
+
+def _sliced(memory: Mapping[str, NDArray[Any]], worlds: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
+    """The memory of some of the worlds; entries follow each other."""
+    out = {name: part[worlds] for name, part in memory.items() if not name.startswith((ENTRIES, SHARED))}
+    out |= {name: part for name, part in memory.items() if name.startswith(SHARED)}
+    if f"{ENTRIES}num" in memory:
+        num, adr = (memory[f"{ENTRIES}{name}"][worlds] for name in ("num", "adr"))
+        ends = np.cumsum(num)
+        rows = np.repeat(adr - (ends - num), num) + np.arange(ends[-1] if len(ends) else 0)
+        out |= {
+            name: part[rows]
+            for name, part in memory.items()
+            if name.startswith(ENTRIES) and name not in (f"{ENTRIES}num", f"{ENTRIES}adr")
+        }
+        out[f"{ENTRIES}num"], out[f"{ENTRIES}adr"] = num, (ends - num).astype(num.dtype)
+    return out
 
 
 def check_array(name: str, value: object, shape: tuple[int, ...]) -> NDArray[np.float64]:

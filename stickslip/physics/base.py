@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import mujoco
 import numpy as np
+import warp as wp
 from numpy.typing import ArrayLike, NDArray
 
-from stickslip.state import State
+from stickslip.state import INTEGRATION, State
 
 M = TypeVar("M")
 D = TypeVar("D")
@@ -176,20 +177,49 @@ class Physics(abc.ABC, Generic[M, D]):
         """Compile what a step needs, without stepping; for a physics that is not captured. Called before each run."""
 
     @abc.abstractmethod
-    def get_state(self, m: M, d: D) -> State:
-        """A copy of the state on the host."""
+    def get_state(self, m: M, d: D, signature: int = INTEGRATION) -> State:
+        """A copy of the parts in the signature, on the device or the host; with the warm start, the memory too.
+
+        A physics that lacks some of the parts leaves them out.
+        """
 
     @abc.abstractmethod
-    def set_state(self, m: M, d: D, state: State) -> D:
-        """Put every world into the given state; raise InputError and change nothing if it does not fit."""
+    def set_state(self, m: M, d: D, state: State, mask: wp.array | None = None) -> D:
+        """Put worlds into the given state; raise InputError and change nothing if it does not fit.
+
+        What the state does not have stays, except that nothing is remembered from the last step.
+
+        Args:
+            m, d: model and data
+            state: of all worlds, or of one that stands for all
+            mask: worlds, on the device (nworld,); None: all
+        """
 
     @abc.abstractmethod
-    def reset(self, m: M, d: D, mask: NDArray[np.bool_]) -> D:
-        """Bring the worlds in the mask, and only those, back to the model's start."""
+    def reset(self, m: M, d: D, mask: wp.array | None = None) -> D:
+        """Bring the worlds in the mask, on the device (nworld,), or all, back to the model's start."""
 
     @abc.abstractmethod
-    def set_model(self, m: M, d: D, fields: Mapping[str, Any]) -> M:
-        """Give model fields a value for every world, or one for all; derived fields follow."""
+    def set_model(
+        self,
+        m: M,
+        d: D,
+        fields: Mapping[str, Any],
+        mask: wp.array | None = None,
+        refused: wp.array | None = None,
+    ) -> M:
+        """Give model fields a value for every world, or one for all; derived fields follow.
+
+        Args:
+            m, d: model and data
+            fields: values by name, of any array library
+            mask: worlds, on the device (nworld,); None: all
+            refused: counts worlds that were given an unfit value on the device, and keep theirs       (1,)
+        """
+
+    def captured(self, m: M) -> tuple[Any, ...]:
+        """What a captured step holds of the model; the step is captured again when this has changed."""
+        return (m,)
 
     @abc.abstractmethod
     def arrays(self, m: M, d: D) -> Mapping[str, Any]:

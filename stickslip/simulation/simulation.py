@@ -1,6 +1,7 @@
 """Simulation: one model, one physics, any number of worlds; captured once, replayed on CPU and CUDA."""
 
 import contextlib
+import dataclasses
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -11,11 +12,12 @@ import numpy as np
 import warp as wp
 from numpy.typing import ArrayLike, NDArray
 
-from stickslip import capacity, compilation, mjcf
+from stickslip import arrays, capacity, compilation, mjcf
 from stickslip.errors import BufferOverflow, DeviceError, Diverged, HealthWarning, InputError, Unsupported, unknown
 from stickslip.physics.base import Contacts, CountingPhysics, DifferentiablePhysics, Health, Physics, Stats
 from stickslip.physics.registry import DEFAULT, PHYSICS
-from stickslip.state import State, check_array
+from stickslip.simulation import worlds as worlds_module
+from stickslip.state import INTEGRATION, State
 
 
 class Simulation:
@@ -31,7 +33,19 @@ class Simulation:
         njmax: constraint rows to allow for in each world; None: as for nconmax
     """
 
-    __slots__ = ("__weakref__", "_graph", "_warned", "d", "device", "m", "mjm", "nworld", "physics")
+    __slots__ = (
+        "__weakref__",
+        "_graph",
+        "_keyframes",
+        "_refused",
+        "_warned",
+        "d",
+        "device",
+        "m",
+        "mjm",
+        "nworld",
+        "physics",
+    )
 
     def __init__(
         self,
@@ -68,6 +82,8 @@ class Simulation:
             )
         self._graph: wp.Graph | None = None
         self._warned = False
+        self._refused = wp.zeros(1, dtype=int, device=self.device)
+        self._keyframes: dict[int, State] = {}
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not hasattr(type(self), name):  # slots and properties are attributes of the class
@@ -86,12 +102,9 @@ class Simulation:
             raise Unsupported(f"{self.physics.name} has no {name}")
         return arrays[name]
 
-    def _assign(self, name: str, value: ArrayLike) -> None:
-        array = self._array(name)
-        shape = tuple(array.shape) + tuple(getattr(array.dtype, "_shape_", ()))
-        one_world = np.shape(value) == shape[1:] if _is_regular(value) else False
-        given = check_array(name, value, shape[1:] if one_world else shape)
-        array.assign(np.broadcast_to(given, shape).astype(np.float32))
+    def _assign(self, name: str, value: Any) -> None:
+        with wp.ScopedDevice(self.device):
+            arrays.write(name, self._array(name), value, self._refused)
 
     @property
     def qpos(self) -> wp.array:
@@ -99,7 +112,7 @@ class Simulation:
         return self._array("qpos")
 
     @qpos.setter
-    def qpos(self, value: ArrayLike) -> None:
+    def qpos(self, value: Any) -> None:
         self._assign("qpos", value)
 
     @property
@@ -108,7 +121,7 @@ class Simulation:
         return self._array("qvel")
 
     @qvel.setter
-    def qvel(self, value: ArrayLike) -> None:
+    def qvel(self, value: Any) -> None:
         self._assign("qvel", value)
 
     @property
@@ -117,7 +130,7 @@ class Simulation:
         return self._array("ctrl")
 
     @ctrl.setter
-    def ctrl(self, value: ArrayLike) -> None:
+    def ctrl(self, value: Any) -> None:
         self._assign("ctrl", value)
 
     @property
@@ -126,7 +139,7 @@ class Simulation:
         return self._array("qfrc_applied")
 
     @qfrc_applied.setter
-    def qfrc_applied(self, value: ArrayLike) -> None:
+    def qfrc_applied(self, value: Any) -> None:
         self._assign("qfrc_applied", value)
 
     @property
@@ -135,7 +148,7 @@ class Simulation:
         return self._array("xfrc_applied")
 
     @xfrc_applied.setter
-    def xfrc_applied(self, value: ArrayLike) -> None:
+    def xfrc_applied(self, value: Any) -> None:
         self._assign("xfrc_applied", value)
 
     @property
@@ -144,7 +157,7 @@ class Simulation:
         return self._array("mocap_pos")
 
     @mocap_pos.setter
-    def mocap_pos(self, value: ArrayLike) -> None:
+    def mocap_pos(self, value: Any) -> None:
         self._assign("mocap_pos", value)
 
     @property
@@ -153,22 +166,45 @@ class Simulation:
         return self._array("mocap_quat")
 
     @mocap_quat.setter
-    def mocap_quat(self, value: ArrayLike) -> None:
+    def mocap_quat(self, value: Any) -> None:
         self._assign("mocap_quat", value)
 
     @property
     def state(self) -> State:
-        """A copy of the state on the host; assign one to put every world into it."""
-        self._warn_if_unhealthy()
-        return self.physics.get_state(self.m, self.d)
+        """A copy of the whole state on the host, see `get_state`; assign one to put every world into it."""
+        return self.get_state()
 
     @state.setter
     def state(self, state: State) -> None:
-        if not isinstance(state, State):
-            raise InputError(f"state must be a stickslip.State, got {type(state).__name__}")
-        with self._on_device():
-            self.d = self.physics.set_state(self.m, self.d, state)
-        self._warned = False
+        self.set_state(state)
+
+    def get_state(
+        self,
+        signature: int = INTEGRATION,
+        worlds: int | slice | ArrayLike | None = None,
+        *,
+        device: bool = False,
+    ) -> State:
+        """A copy of the state.
+
+        Args:
+            signature: the parts, of `mujoco.mjtState`; those of the default continue bit for bit, with the memory of
+                the physics; `mjSTATE_FULLPHYSICS` has no warm start, inputs or memory
+            worlds: numbers of some worlds; None: all
+            device: leave it on the device
+        """
+        return worlds_module.get_state(self, signature, worlds, device)
+
+    def set_state(self, state: State, worlds: ArrayLike | None = None) -> None:
+        """Put every world, or some by their numbers, into a state.
+
+        Parts that it does not have stay as they are. Without a memory, worlds start as in a fresh simulation.
+
+        Args:
+            state: of as many worlds, or of one that stands for all
+            worlds: numbers of worlds; None: all
+        """
+        worlds_module.set_state(self, state, worlds)
 
     def compile(self) -> None:
         """Compile all kernels and capture the step, without advancing; the first time takes a few minutes.
@@ -205,19 +241,20 @@ class Simulation:
             if not check:
                 self._advance(n)
                 return
-            arrays = self.physics.arrays(self.m, self.d)
-            before = {name: wp.clone(array) for name, array in arrays.items()}
-            if "overflow" in arrays:
-                arrays["overflow"].zero_()
+            own = self.physics.arrays(self.m, self.d)
+            before = {name: wp.clone(array) for name, array in own.items()}
+            if "overflow" in own:
+                own["overflow"].zero_()
             self._advance(n)
-            health, arrays = self.health(), self.physics.arrays(self.m, self.d)
+            health, own = self.health(), self.physics.arrays(self.m, self.d)
             if not health.ok:
-                for name, array in arrays.items():
+                for name, array in own.items():
                     wp.copy(array, before[name])
+                self._refused.zero_()  # they are told now
                 error = BufferOverflow if health.overflow else Diverged
                 raise error("; ".join(health.messages) + f". The state is as it was before these {n} steps.")
-            if "overflow" in arrays:  # earlier steps, if they were not checked, may have overflowed
-                arrays["overflow"].assign(arrays["overflow"].numpy() | before["overflow"].numpy())
+            if "overflow" in own:  # earlier steps, if they were not checked, may have overflowed
+                own["overflow"].assign(own["overflow"].numpy() | before["overflow"].numpy())
 
     def _advance(self, n: int) -> None:
         if self._graph is None:
@@ -227,22 +264,36 @@ class Simulation:
             for _ in range(n):
                 wp.capture_launch(self._graph)
 
-    def reset(self, mask: ArrayLike | None = None) -> None:
-        """Bring all worlds, or those in the boolean mask (nworld,), back to the start."""
-        chosen = np.ones(self.nworld, dtype=bool) if mask is None else np.asarray(mask)
-        with self._on_device():
-            self.d = self.physics.reset(self.m, self.d, chosen)
-        self._warned = False
+    def reset(self, mask: Any = None, state: State | None = None, keyframe: int | str | None = None) -> None:
+        """Bring all worlds, or those in a mask, back to the start, to a state, or to a key frame.
 
-    def set_model(self, **fields: ArrayLike) -> None:
+        Worlds that are not in the mask keep every bit. With a mask on the device, nothing goes through the host, and a
+        reset can be captured.
+
+        Args:
+            mask: bool (nworld,) of any array library, on the host or on the device; None: all
+            state: what to put worlds into, after a reset: of all worlds, or of one that stands for all
+            keyframe: name or number of a key frame of the model; without it, the first one is the start
+        """
+        worlds_module.reset(self, mask, state, keyframe)
+
+    def set_model(self, mask: Any = None, **fields: Any) -> None:
         """Set fields of the model, per world, (nworld, ...), or to one value for all.
 
         `sim.set_model(geom_friction=..., body_mass=..., timestep=...)`. Fields that MuJoCo derives from them (inverse
-        weights, subtree masses) are updated. The step is captured again.
+        weights, subtree masses) follow. The first time that a field is set, it becomes one per world and the step is
+        captured again. After that it is written in place, on the device if the values are there.
+
+        Args:
+            mask: bool (nworld,), the worlds to set; None: all
+            fields: values by name, of any array library
         """
         with self._on_device():
-            self.m = self.physics.set_model(self.m, self.d, fields)
-        self._graph = None
+            chosen = arrays.mask_of(mask, self.nworld, self.device)
+            before = self.physics.captured(self.m)
+            self.m = self.physics.set_model(self.m, self.d, fields, chosen, self._refused)
+            if self.physics.captured(self.m) != before:
+                self._graph = None
 
     def contacts(self) -> Contacts:
         """The contacts of the last step, with their forces; copies to the host."""
@@ -257,7 +308,15 @@ class Simulation:
     def health(self) -> Health:
         """Overflow (and the knob to raise), worlds that are no longer finite, most contacts seen."""
         with self._on_device():
-            return self.physics.health(self.m, self.d)
+            health = self.physics.health(self.m, self.d)
+        refused = int(self._refused.numpy()[0])
+        if not refused:
+            return health
+        message = (
+            f"values that were not finite or not allowed were given {refused} times for a world, on the device, and "
+            "not written: check what computes them; reset() clears this count"
+        )
+        return dataclasses.replace(health, failures=(*health.failures, message))
 
     def stats(self) -> Stats:
         """Steps, rejections, iterations and step sizes of every world, of a physics that counts them."""
@@ -310,15 +369,6 @@ class Simulation:
 
 
 _ASSIGNABLE = tuple(name for name, value in vars(Simulation).items() if getattr(value, "fset", None)) + ("d", "m")
-
-
-def _is_regular(value: ArrayLike) -> bool:
-    """Whether a value has a shape; lists of different lengths have none."""
-    try:
-        np.shape(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def resolve_device(name: str | None) -> wp.Device:

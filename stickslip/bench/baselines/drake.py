@@ -20,10 +20,11 @@ import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.bench.baselines.drake_plant import Model, build, start_of, unsupported
-from stickslip.errors import InputError, MissingExtra, Unsupported
+from stickslip.bench.baselines.states import arrays_state, put_state
+from stickslip.errors import MissingExtra, Unsupported
 from stickslip.parameters import checked, parameter
 from stickslip.physics.base import Contacts, CountingPhysics, Health, Stats
-from stickslip.state import State
+from stickslip.state import INTEGRATION, State
 
 _INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
 
@@ -138,35 +139,40 @@ class Drake(CountingPhysics[Model, Data]):
         _write(m, world, m.start.qpos, m.start.qvel)
         return world
 
-    def get_state(self, m: Model, d: Data) -> State:
-        return State(*(d.arrays[name].numpy().copy() for name in ("time", "qpos", "qvel", "act")))
+    def get_state(self, m: Model, d: Data, signature: int = INTEGRATION) -> State:
+        return arrays_state(d.arrays, signature)
 
-    def set_state(self, m: Model, d: Data, state: State) -> Data:
-        state.check(d.arrays["qpos"].shape[0], m.mjm.nq, m.mjm.nv, m.mjm.na)
-        d.worlds = [self._fresh(m) for _ in state.time]
-        for index, world in enumerate(d.worlds):
-            world.target = float(state.time[index])
+    def set_state(self, m: Model, d: Data, state: State, mask: wp.array | None = None) -> Data:
+        chosen = put_state(d.arrays, state, mask)
+        worlds = self._worlds(m, d)
+        parts = state.numpy().parts  # in double precision
+        time, qpos, qvel = (parts.get(name, d.arrays[name].numpy()) for name in ("time", "qpos", "qvel"))
+        for index in np.flatnonzero(chosen):
+            world = worlds[index] = self._fresh(m)
+            world.target = float(time[index % len(time)])
             world.simulator.get_mutable_context().SetTime(world.target)
-            _write(m, world, state.qpos[index], state.qvel[index])
-        for name in ("time", "qpos", "qvel"):
-            d.arrays[name].assign(np.asarray(getattr(state, name), dtype=np.float32))
+            _write(m, world, qpos[index % len(qpos)], qvel[index % len(qvel)])
         return d
 
-    def reset(self, m: Model, d: Data, mask: NDArray[np.bool_]) -> Data:
-        mask = np.asarray(mask)
-        nworld = d.arrays["qpos"].shape[0]
-        if mask.shape != (nworld,) or mask.dtype != np.bool_:
-            raise InputError(f"mask must be bool of shape ({nworld},), got {mask.dtype} of shape {mask.shape}")
+    def reset(self, m: Model, d: Data, mask: wp.array | None = None) -> Data:
+        chosen = np.ones(d.arrays["qpos"].shape[0], dtype=bool) if mask is None else mask.numpy()
         worlds = self._worlds(m, d)
-        for index in np.flatnonzero(mask):
+        for index in np.flatnonzero(chosen):
             worlds[index] = self._fresh(m)
         for name, array in d.arrays.items():
             rows = array.numpy().copy()
-            rows[mask] = getattr(m.start, name) if name in ("qpos", "qvel") else 0.0
+            rows[chosen] = getattr(m.start, name) if name in ("qpos", "qvel") else 0.0
             array.assign(rows)
         return d
 
-    def set_model(self, m: Model, d: Data, fields: Mapping[str, Any]) -> Model:
+    def set_model(
+        self,
+        m: Model,
+        d: Data,
+        fields: Mapping[str, Any],
+        mask: wp.array | None = None,
+        refused: wp.array | None = None,
+    ) -> Model:
         raise Unsupported(f"{self.name} cannot change {', '.join(fields)} of a model: build another simulation")
 
     def arrays(self, m: Model, d: Data) -> Mapping[str, wp.array]:

@@ -11,9 +11,10 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from stickslip.errors import InputError, Unsupported
+from stickslip.bench.baselines.states import arrays_state, put_state
+from stickslip.errors import Unsupported
 from stickslip.physics.base import Contacts, Health, Physics
-from stickslip.state import State
+from stickslip.state import INTEGRATION, State
 
 _STATE = ("time", "qpos", "qvel", "act")
 _INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
@@ -83,28 +84,32 @@ class HostPhysics(Physics[mujoco.MjModel, HostData], abc.ABC):
                 rows[~mask] = d.arrays[name].numpy()[~mask]
             d.arrays[name].assign(rows)
 
-    def get_state(self, m: mujoco.MjModel, d: HostData) -> State:
-        return State(*(d.arrays[name].numpy().copy() for name in _STATE))
+    def get_state(self, m: mujoco.MjModel, d: HostData, signature: int = INTEGRATION) -> State:
+        return arrays_state(d.arrays, signature)
 
-    def set_state(self, m: mujoco.MjModel, d: HostData, state: State) -> HostData:
-        state.check(len(d.worlds), m.nq, m.nv, m.na)
-        for index, mjd in enumerate(d.worlds):
-            for name in _STATE:
-                _write(mjd, name, getattr(state, name)[index])
-        self._show(d, _STATE)
+    def set_state(self, m: mujoco.MjModel, d: HostData, state: State, mask: wp.array | None = None) -> HostData:
+        chosen = put_state(d.arrays, state, mask)
+        for name, part in state.numpy().parts.items():
+            for index in np.flatnonzero(chosen):  # in double precision
+                _write(d.worlds[index], name, part[index % len(part)])
         return d
 
-    def reset(self, m: mujoco.MjModel, d: HostData, mask: NDArray[np.bool_]) -> HostData:
-        mask = np.asarray(mask)
-        if mask.shape != (len(d.worlds),) or mask.dtype != np.bool_:
-            raise InputError(f"mask must be bool of shape ({len(d.worlds)},), got {mask.dtype} of shape {mask.shape}")
-        for index in np.flatnonzero(mask):
+    def reset(self, m: mujoco.MjModel, d: HostData, mask: wp.array | None = None) -> HostData:
+        chosen = np.ones(len(d.worlds), dtype=bool) if mask is None else mask.numpy()
+        for index in np.flatnonzero(chosen):
             d.worlds[index] = _fresh(m)
             d.force[index] = np.zeros((0, 6))
-        self._show(d, (*_STATE, *_INPUTS), mask)
+        self._show(d, (*_STATE, *_INPUTS), chosen)
         return d
 
-    def set_model(self, m: mujoco.MjModel, d: HostData, fields: Mapping[str, Any]) -> mujoco.MjModel:
+    def set_model(
+        self,
+        m: mujoco.MjModel,
+        d: HostData,
+        fields: Mapping[str, Any],
+        mask: wp.array | None = None,
+        refused: wp.array | None = None,
+    ) -> mujoco.MjModel:
         raise Unsupported(f"{self.name} cannot change {', '.join(fields)} of a model: build another simulation")
 
     def arrays(self, m: mujoco.MjModel, d: HostData) -> Mapping[str, wp.array]:

@@ -19,10 +19,11 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from stickslip.errors import DeviceError, InputError, MissingExtra, Unsupported
+from stickslip.bench.baselines.states import arrays_state, put_state
+from stickslip.errors import DeviceError, MissingExtra, Unsupported
 from stickslip.parameters import checked, parameter
 from stickslip.physics.base import Contacts, Health, Physics
-from stickslip.state import State
+from stickslip.state import INTEGRATION, State
 
 INTEGRATORS = {
     "euler": mujoco.mjtIntegrator.mjINT_EULER,
@@ -134,22 +135,16 @@ class Mjx(Physics[Model, Data]):
         nworld = d.arrays["qpos"].shape[0]
         return jax.vmap(lambda _: m.data)(jax.numpy.arange(nworld)) if d.worlds is None else d.worlds
 
-    def get_state(self, m: Model, d: Data) -> State:
-        return State(*(d.arrays[name].numpy().copy() for name in _STATE))
+    def get_state(self, m: Model, d: Data, signature: int = INTEGRATION) -> State:
+        return arrays_state(d.arrays, signature)
 
-    def set_state(self, m: Model, d: Data, state: State) -> Data:
-        state.check(d.arrays["qpos"].shape[0], m.host.nq, m.host.nv, m.host.na)
-        for name in _STATE:
-            d.arrays[name].assign(np.asarray(getattr(state, name), dtype=np.float32))
+    def set_state(self, m: Model, d: Data, state: State, mask: wp.array | None = None) -> Data:
+        put_state(d.arrays, state, mask)
         d.worlds = None
         return d
 
-    def reset(self, m: Model, d: Data, mask: NDArray[np.bool_]) -> Data:
-        mask = np.asarray(mask)
-        nworld = d.arrays["qpos"].shape[0]
-        if mask.shape != (nworld,) or mask.dtype != np.bool_:
-            raise InputError(f"mask must be bool of shape ({nworld},), got {mask.dtype} of shape {mask.shape}")
-        return self._reset(d, mask)
+    def reset(self, m: Model, d: Data, mask: wp.array | None = None) -> Data:
+        return self._reset(d, np.ones(d.arrays["qpos"].shape[0], dtype=bool) if mask is None else mask.numpy())
 
     def _reset(self, d: Data, mask: NDArray[np.bool_]) -> Data:
         for name, value in d.start.items():
@@ -159,7 +154,14 @@ class Mjx(Physics[Model, Data]):
         d.worlds = None  # what the solver begins with
         return d
 
-    def set_model(self, m: Model, d: Data, fields: Mapping[str, Any]) -> Model:
+    def set_model(
+        self,
+        m: Model,
+        d: Data,
+        fields: Mapping[str, Any],
+        mask: wp.array | None = None,
+        refused: wp.array | None = None,
+    ) -> Model:
         raise Unsupported(f"{self.name} cannot change {', '.join(fields)} of a model: build another simulation")
 
     def arrays(self, m: Model, d: Data) -> Mapping[str, wp.array]:

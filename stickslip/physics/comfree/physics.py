@@ -1,7 +1,7 @@
 """The physics `ComFree`: contact forces in closed form in the dual cone of friction."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, final
 
 import mujoco
@@ -60,6 +60,9 @@ class ComFree(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]):
 
     def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> Data:
         return Data.extend(make_data(mjm, nworld, njmax, nconmax=nconmax), mjm)
+
+    def parameters_per_world(self, m: model.Model) -> Mapping[str, Any]:
+        return dict.fromkeys(("stiffness", "damping"), m.comfree)
 
     def advance(self, m: model.Model, d: Data) -> None:
         pipeline.step(m, d)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, final
 
 import mujoco
 import numpy as np
+import warp as wp
 
 from stickslip import parameters
 from stickslip.errors import InputError
@@ -79,11 +80,18 @@ class ConeSweep(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]
     def stages(self, m: model.Model, d: Data) -> list[Stage]:
         return pipeline.plan(m, d).timed()
 
-    def set_model(self, m: model.Model, d: Data, fields: Mapping[str, Any]) -> model.Model:
+    def set_model(
+        self,
+        m: model.Model,
+        d: Data,
+        fields: Mapping[str, Any],
+        mask: wp.array | None = None,
+        refused: wp.array | None = None,
+    ) -> model.Model:
         for name, (what, source) in _LOSSES.items():
             if name in fields:
                 self._check_losses(m, name, what, source, fields[name])
-        return super().set_model(m, d, fields)
+        return super().set_model(m, d, fields, mask, refused)
 
     def _check_losses(self, m: model.Model, name: str, what: str, source: int, value: Any) -> None:
         """Dry friction has rows only where the model had some when it was made."""

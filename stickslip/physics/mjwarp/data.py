@@ -1,6 +1,7 @@
 """MuJoCo Warp's data with what every physics here adds to it: a start to reset to, buffer peaks, a memory."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
 import mujoco
@@ -9,7 +10,10 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from stickslip.physics.mjwarp.memory import Memory, copy_worlds
+from stickslip.physics.mjwarp.copies import Prepared, copy_worlds
+from stickslip.physics.mjwarp.derive import Derivation
+from stickslip.physics.mjwarp.memory import Memory
+from stickslip.state import PARTS
 
 wp.set_module_options({"enable_backward": False})
 
@@ -21,6 +25,10 @@ _CLEARED = (
     "qacc_warmstart qacc qfrc_applied xfrc_applied sensordata userdata energy cvel cdof_dot ne nf nl nefc overflow"
 ).split()
 """What a reset sets to zero."""
+_FORGOTTEN = ("qacc_warmstart", "cvel", "cdof_dot", "overflow")
+"""What a state without a warm start sets to zero, as in fresh data."""
+_REMEMBERED = ("cvel", "cdof_dot")
+"""What a step of MuJoCo Warp takes from the last one, besides the parts of a state: for connects and welds."""
 
 
 def extended(cls: type[T], base: Any, **own: Any) -> T:
@@ -36,23 +44,65 @@ class Data(mjw.Data):
         start: what a reset brings a world back to, by name; each array has one world
         peak: most contacts and geom pairs over all worlds, most rows of a world       (3,)
         memory: what the physics remembers from step to step
+        mjm: the model on the host
+        copies: prepared copies of worlds, by what they are for
+        derivation: of fields of the model; None until one is needed
     """
 
     start: dict[str, wp.array]
     peak: wp.array
     memory: Memory
+    mjm: mujoco.MjModel
+    copies: dict[str, Prepared] = dataclasses.field(
+        default_factory=lambda: {"reset": Prepared(), "forget": Prepared()}, kw_only=True, repr=False
+    )
+    derivation: Derivation | None = dataclasses.field(default=None, kw_only=True, repr=False)
 
     @classmethod
     def extend(cls, base: mjw.Data, mjm: mujoco.MjModel, memory: Memory | None = None, **own: Any) -> Self:
         """MuJoCo Warp's data with these additions; key frame 0 is the start if the model has one."""
         memory = Memory() if memory is None else memory
-        return extended(cls, base, start=_start(base, mjm), peak=wp.zeros(3, dtype=int), memory=memory, **own)
+        return extended(cls, base, start=_start(base, mjm), peak=wp.zeros(3, dtype=int), memory=memory, mjm=mjm, **own)
 
     def reset(self, mask: wp.array | None = None) -> None:
-        """Bring the worlds in the mask (nworld,), or all, back to the start; the memory too."""
-        for name, start in self.start.items():
-            copy_worlds(mask, start, getattr(self, name))
-        self.memory.reset({name: getattr(self, name) for name in self.start}, mask)
+        """Bring the worlds in the mask (nworld,), or all, back to the start, the memory too; in one launch."""
+        pairs = [(getattr(self, name), start) for name, start in self.start.items()]
+        pairs += [(getattr(self, name), None) for name in _CLEARED]
+        followed = [(array, self.start[name]) for array, name in self.memory.followers()]
+        kept = {id(array) for array, _ in followed}
+        pairs += [pair for pair in self.memory.starts() if id(pair[0]) not in kept]
+        self.copies["reset"].run([*pairs, *followed], mask)
+
+    def forget(self, mask: wp.array | None = None) -> None:
+        """Let worlds start without anything from the last step, as in fresh data."""
+        self.copies["forget"].run([(getattr(self, name), None) for name in _FORGOTTEN], mask)
+        self.memory.clear(mask)
+
+    def parts(self) -> dict[str, wp.array]:
+        """The arrays of a state's parts, by name."""
+        return {name: getattr(self, name) for name in PARTS}
+
+    def remembered(self) -> dict[str, wp.array]:
+        """The arrays of a state's memory, by name."""
+        return {**{name: getattr(self, name) for name in _REMEMBERED}, **self.memory.saved()}
+
+    def set_parts(self, parts: Mapping[str, wp.array], mask: wp.array | None) -> None:
+        """Put worlds into a state whose parts are arrays like those of the data, with as many worlds or one.
+
+        What it does not have stays, except that nothing is remembered from before: as in fresh data.
+        """
+        self.forget(mask)
+        own = self.parts()
+        for name, part in parts.items():
+            copy_worlds(mask, part, own[name])
+        for array, name in self.memory.followers():
+            copy_worlds(mask, own[name], array)
+
+    def set_memory(self, saved: Mapping[str, wp.array], mask: wp.array | None) -> None:
+        """Put arrays of a state's memory, which are on the device, into worlds."""
+        for name in _REMEMBERED:
+            copy_worlds(mask, saved[name], getattr(self, name))
+        self.memory.load(saved, mask, self.overflow)
 
 
 def _start(d: mjw.Data, mjm: mujoco.MjModel) -> dict[str, wp.array]:
@@ -67,9 +117,6 @@ def _start(d: mjw.Data, mjm: mujoco.MjModel) -> dict[str, wp.array]:
         start[name] = wp.zeros((1, *like.shape[1:]), dtype=like.dtype)
         if like.size:
             start[name].assign(np.asarray(getattr(mjd, name)).reshape(shape).astype(start[name].numpy().dtype))
-    for name in _CLEARED:
-        like = getattr(d, name)
-        start[name] = wp.zeros((1, *like.shape[1:]), dtype=like.dtype)
     return start
 
 

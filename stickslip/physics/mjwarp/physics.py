@@ -3,7 +3,6 @@
 import abc
 import contextlib
 import dataclasses
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
@@ -11,13 +10,15 @@ import mujoco
 import mujoco_warp as mjw
 import numpy as np
 import warp as wp
-from numpy.typing import NDArray
 
+from stickslip import arrays
 from stickslip.errors import InputError, Unsupported
 from stickslip.physics.base import Contacts, Health, Physics
 from stickslip.physics.mjwarp.data import Data, find_not_finite, record_peak
+from stickslip.physics.mjwarp.derive import DERIVED, GROUPS, Derivation
+from stickslip.physics.mjwarp.fields import MODEL_FIELDS, OPTION_FIELDS, check, find_fit, owner_of, widen
 from stickslip.physics.mjwarp.private import ContactType
-from stickslip.state import MIN_TIMESTEP, State, as_numbers, check_finite
+from stickslip.state import ENTRIES, INTEGRATION, SHARED, State, parts_of
 
 ModelT = TypeVar("ModelT", bound=mjw.Model)
 DataT = TypeVar("DataT", bound=Data)
@@ -28,19 +29,11 @@ _REMEMBERED = (
     "qacc_warmstart cvel cdof_dot overflow peak"
 ).split()
 
-# model fields from which MuJoCo derives others: masses, inverse weights, tendon lengths, bounds
-_CONSTANTS_FOLLOW = frozenset(
-    "qpos0 body_mass body_inertia body_ipos body_iquat body_pos body_quat dof_armature tendon_armature "
-    "actuator_armature actuator_gear eq_data geom_size cam_pos cam_quat light_pos light_dir".split()
-)
-
 # results of a step that are too large to be worth keeping: nobody reads the constraint Jacobian afterwards
 _NOT_KEPT = ("efc.J", "efc.J_colind")
 
-_NOT_NEGATIVE = frozenset(
-    "body_mass body_inertia geom_friction pair_friction dof_damping dof_armature dof_frictionloss "
-    "tendon_frictionloss tendon_damping density viscosity".split()
-)
+_ALWAYS = ("time", "qpos", "qvel", "act")
+_FORGET = "take state.without_memory()"
 
 
 class WarpPhysics(Physics[ModelT, DataT]):
@@ -70,6 +63,7 @@ class WarpPhysics(Physics[ModelT, DataT]):
             if value is not None and value < 1:
                 raise InputError(f"{name} is {value}: it must be at least 1")
         d = self.allocate(mjm, nworld, nconmax, njmax)
+        d.forget()
         d.reset()
         return d
 
@@ -78,57 +72,83 @@ class WarpPhysics(Physics[ModelT, DataT]):
         record_peak(d)
         return d
 
-    def get_state(self, m: ModelT, d: DataT) -> State:
-        return State(*(getattr(d, name).numpy().copy() for name in ("time", "qpos", "qvel", "act")))
+    def get_state(self, m: ModelT, d: DataT, signature: int = INTEGRATION) -> State:
+        own = d.parts()
+        parts = {name: wp.clone(own[name]) for name in parts_of(signature)}
+        with_memory = "qacc_warmstart" in parts
+        memory = {name: wp.clone(array) for name, array in d.remembered().items()} if with_memory else {}
+        return State(**{**dict.fromkeys(_ALWAYS), **parts}, memory=memory, physics=self.name if with_memory else "")
 
-    def set_state(self, m: ModelT, d: DataT, state: State) -> DataT:
-        state.check(d.nworld, m.nq, m.nv, m.na)
-        for name in ("time", "qpos", "qvel", "act"):
-            getattr(d, name).assign(np.asarray(getattr(state, name), dtype=np.float32))
-        for array in (d.qacc_warmstart, d.cvel, d.cdof_dot, d.overflow):  # as in fresh data
-            array.zero_()
-        d.memory.clear()
+    def set_state(self, m: ModelT, d: DataT, state: State, mask: wp.array | None = None) -> DataT:
+        parts = {name: arrays.like(f"state.{name}", part, d.parts()[name]) for name, part in state.parts.items()}
+        memory = self._memory(d, state)
+        d.set_parts(parts, mask)
+        if memory:
+            d.set_memory(memory, mask)
         return d
 
-    def reset(self, m: ModelT, d: DataT, mask: NDArray[np.bool_]) -> DataT:
-        mask = np.asarray(mask)
-        if mask.shape != (d.nworld,) or mask.dtype != np.bool_:
-            raise InputError(f"mask must be bool of shape ({d.nworld},), got {mask.dtype} of shape {mask.shape}")
-        d.reset(wp.array(mask, dtype=bool))
+    def _memory(self, d: DataT, state: State) -> dict[str, wp.array]:
+        """The memory of a state on the device; none if it is of another physics."""
+        if not state.memory or state.physics != self.name:
+            return {}
+        own, memory = d.remembered(), {}
+        if own.keys() != state.memory.keys():
+            names = ", ".join(sorted(own.keys() ^ state.memory.keys()))
+            raise InputError(f"the memory of the state is of another version of {self.name}: {names}; {_FORGET}")
+        for name, array in own.items():
+            rows = None if name.startswith(ENTRIES) else (array.shape[0],) if name.startswith(SHARED) else (1, d.nworld)
+            if name in (f"{ENTRIES}adr", f"{ENTRIES}num"):
+                rows = (1, d.nworld)
+            memory[name] = arrays.rows_like(f"state.memory[{name!r}]", state.memory[name], array, rows)
+        return memory
+
+    def reset(self, m: ModelT, d: DataT, mask: wp.array | None = None) -> DataT:
+        d.reset(mask)
         return d
 
-    def set_model(self, m: ModelT, d: DataT, fields: Mapping[str, Any]) -> ModelT:
-        new = {}
-        for name, value in fields.items():
-            target = m.opt if name in _OPTION_FIELDS else m
-            if target is m and name not in _MODEL_FIELDS:
-                close = difflib.get_close_matches(name, sorted(WORLD_FIELDS), n=4, cutoff=0.5)
-                raise InputError(
-                    f"{name!r} is not a field that can differ between worlds; close ones: {', '.join(close) or 'none'}"
-                )
-            old = getattr(target, name)
-            shape = _array_shape(old)[1:]
-            array = as_numbers(name, value, (d.nworld, *shape), bool if old.dtype is bool else float)
-            if array.shape not in (shape, (1, *shape), (d.nworld, *shape)):
-                raise InputError(
-                    f"{name} has shape {array.shape}, expected {(d.nworld, *shape)} (per world) or {shape} (for all)"
-                )
-            check_finite(name, array)
-            if name == "timestep" and (array <= MIN_TIMESTEP).any():
-                raise InputError(f"timestep is {array.min()}: it must be positive, above {MIN_TIMESTEP:g} s")
-            if name in _NOT_NEGATIVE and (array < 0).any():
-                raise InputError(f"{name} is {array.min()} somewhere: it must not be negative")
-            if name in ("body_mass", "body_inertia"):
-                _check_inertial(name, array, m)
-            array = array if array.ndim > len(shape) else array[None]
-            new[name] = (target, wp.array(array, dtype=old.dtype))
-        for name, (target, array) in new.items():
-            array._is_batched = True
-            setattr(target, name, array)
-        if _CONSTANTS_FOLLOW & new.keys():
-            _widen_derived(m, d.nworld)
-            mjw.set_const(m, d)
+    def parameters_per_world(self, m: ModelT) -> Mapping[str, Any]:
+        """Parameters of the physics that can differ between worlds: names, and the objects that have the arrays."""
+        return {}
+
+    def set_model(
+        self,
+        m: ModelT,
+        d: DataT,
+        fields: Mapping[str, Any],
+        mask: wp.array | None = None,
+        refused: wp.array | None = None,
+    ) -> ModelT:
+        refused = wp.zeros(1, dtype=int) if refused is None else refused
+        own = self.parameters_per_world(m)
+        owners = {name: owner_of(m, name, own) for name in fields}
+        given = {name: check(name, value, getattr(owners[name], name), d.nworld, m) for name, value in fields.items()}
+        seen = [name for name, value in fields.items() if arrays.device_array(name, value, d.qpos.device) is not None]
+        if seen:
+            mask = find_fit(m, {name: given[name] for name in seen}, mask, d.nworld, refused)
+        for name, value in given.items():
+            arrays.put(name, widen(owners[name], name, d.nworld), value, refused, mask)
+        groups = 0
+        for name in given:
+            groups |= GROUPS.get(name, 0)
+        if groups:
+            self._derive(m, d, mask, groups)
         return m
+
+    def _derive(self, m: ModelT, d: DataT, mask: wp.array | None, groups: int) -> None:
+        """Find again what MuJoCo derives from the fields of worlds."""
+        for name in DERIVED:
+            widen(m, name, d.nworld)
+        fields = [name for name in sorted(MODEL_FIELDS) if getattr(getattr(m, name), "_is_batched", False)]
+        fields = [name for name in fields if getattr(m, name).shape[0] == d.nworld]
+        addresses = tuple((name, getattr(m, name).ptr) for name in fields)
+        if d.derivation is None or d.derivation.addresses != addresses:
+            d.derivation = Derivation(d.mjm, m, d.nworld, addresses)
+        d.derivation.run(mask, groups)
+
+    def captured(self, m: ModelT) -> tuple[Any, ...]:
+        own = self.parameters_per_world(m)
+        owners = [(m, MODEL_FIELDS), (m.opt, OPTION_FIELDS), *((owner, (name,)) for name, owner in own.items())]
+        return tuple(getattr(owner, name).ptr for owner, names in owners for name in names)
 
     def arrays(self, m: ModelT, d: DataT) -> Mapping[str, wp.array]:
         return {**{name: getattr(d, name) for name in _REMEMBERED}, **d.memory.arrays()}
@@ -166,53 +186,6 @@ class WarpPhysics(Physics[ModelT, DataT]):
         broken = find_not_finite(d)
         overflow, notes = _explain_overflow(bits, d, self.rows_are_reported_only)
         return Health(overflow, notes, tuple(int(w) for w in np.flatnonzero(broken)), ncon_peak, nefc_peak)
-
-
-def _array_shape(array: wp.array) -> tuple[int, ...]:
-    """Shape with the components of vector and matrix types as trailing axes."""
-    return tuple(array.shape) + tuple(getattr(array.dtype, "_shape_", ()))
-
-
-def _per_world_fields(cls: type) -> frozenset[str]:
-    return frozenset(
-        f.name
-        for f in dataclasses.fields(cls)
-        if not isinstance(f.type, (str, type)) and tuple(getattr(f.type, "shape", ()) or ())[:1] == ("*",)
-    )
-
-
-_MODEL_FIELDS = _per_world_fields(mjw.Model)
-_OPTION_FIELDS = _per_world_fields(mjw.Option)
-WORLD_FIELDS = _MODEL_FIELDS | _OPTION_FIELDS
-"""What can differ between worlds."""
-_DERIVED = (
-    "body_subtreemass body_invweight0 dof_invweight0 tendon_invweight0 tendon_length0 actuator_acc0 geom_aabb "
-    "geom_rbound eq_data cam_pos0 cam_poscom0 cam_mat0 light_pos0 light_poscom0 light_dir0"
-).split()
-
-
-def _widen_derived(m: mjw.Model, nworld: int) -> None:
-    """Expand derived fields to one value per world, so that MuJoCo Warp's set_const can fill them."""
-    for name in _DERIVED:
-        old = getattr(m, name)
-        if old.shape[0] == 1 and nworld > 1:
-            setattr(m, name, wp.array(np.repeat(old.numpy(), nworld, axis=0), dtype=old.dtype))
-            getattr(m, name)._is_batched = True
-
-
-def _check_inertial(name: str, value: NDArray[Any], m: mjw.Model) -> None:
-    """Raise InputError unless every moving body, or a body that is welded to it, has mass or inertia, as in MuJoCo."""
-    enough = value >= mujoco.mjMINVAL
-    enough = enough.all(axis=-1) if name == "body_inertia" else enough
-    enough = enough.reshape(-1, m.nbody)
-    weldid = m.body_weldid.numpy()
-    for body in np.flatnonzero(m.body_dofnum.numpy()):
-        if not enough[:, weldid == body].any(axis=1).all():
-            least = value[..., body, :].min() if name == "body_inertia" else value[..., body].min()
-            raise InputError(
-                f"{name} of body {body} is {least:g}: a moving body needs at least {mujoco.mjMINVAL:g}; "
-                "scale the model's own value, or make the body static in the model"
-            )
 
 
 def _explain_overflow(bits: int, d: Data, rows_are_reported_only: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:

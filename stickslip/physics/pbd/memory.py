@@ -4,7 +4,7 @@ import dataclasses
 
 import warp as wp
 
-from stickslip.physics.mjwarp.memory import Memory, buffer, per_world
+from stickslip.physics.mjwarp.memory import Memory, per_world
 from stickslip.physics.pbd.layout import Exact, Mocap, Touching
 
 
@@ -23,7 +23,7 @@ class ParticleMemory(Memory):
     exact_qvel: wp.array = per_world()
     contact_count: wp.array = per_world()
     contact_shown: wp.array = per_world()
-    contact_peak: wp.array = buffer()
+    contact_peak: wp.array = per_world(reset=False)
     mocap_pos_before: wp.array = per_world(follows="mocap_pos")
     mocap_quat_before: wp.array = per_world(follows="mocap_quat")
 

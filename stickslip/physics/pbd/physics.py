@@ -15,7 +15,8 @@ from stickslip import parameters
 from stickslip.errors import InputError, Unsupported
 from stickslip.parameters import parameter
 from stickslip.physics.base import Contacts, Health, Promises
-from stickslip.physics.mjwarp.physics import WORLD_FIELDS, WarpPhysics, naming_unsupported
+from stickslip.physics.mjwarp.fields import WORLD_FIELDS
+from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
 from stickslip.physics.pbd import model
 from stickslip.physics.pbd.find import GENTLE
 from stickslip.physics.pbd.lanes import WARP
@@ -187,14 +188,21 @@ class ParticlePhysics(WarpPhysics[model.Model, Data], abc.ABC):
         overflow = (f"contacts of particles were dropped: raise nconmax from {allowed} to at least {raised}",)
         return dataclasses.replace(health, overflow=overflow)
 
-    def set_model(self, m: model.Model, d: Data, fields: Mapping[str, Any]) -> model.Model:
+    def set_model(
+        self,
+        m: model.Model,
+        d: Data,
+        fields: Mapping[str, Any],
+        mask: wp.array | None = None,
+        refused: wp.array | None = None,
+    ) -> model.Model:
         unread = sorted((fields.keys() & WORLD_FIELDS) - _READ - _SEEN)
         if unread:
             raise Unsupported(
                 f"{self.name} cannot change {', '.join(unread)} of a model that is loaded: a step of it reads "
                 f"{', '.join(sorted(_READ))}; change the rest in the MjModel and make a new Simulation"
             )
-        return super().set_model(m, d, fields)
+        return super().set_model(m, d, fields, mask, refused)
 
 
 def _frames(normal: NDArray[np.float64]) -> NDArray[np.float64]:

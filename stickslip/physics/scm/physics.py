@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import mujoco
 import mujoco_warp as mjw
 import numpy as np
+import warp as wp
 from numpy.typing import ArrayLike, NDArray
 
 from stickslip import parameters
@@ -161,7 +162,14 @@ class Scm(WarpPhysics[Model, Data], DifferentiablePhysics[Model, Data]):
     def step(self, m: Model, d: Data) -> Data:
         return self.run(m, d, 1)
 
-    def set_model(self, m: Model, d: Data, fields: Mapping[str, Any]) -> Model:
+    def set_model(
+        self,
+        m: Model,
+        d: Data,
+        fields: Mapping[str, Any],
+        mask: wp.array | None = None,
+        refused: wp.array | None = None,
+    ) -> Model:
         unread = sorted(set(fields) - {*FIELDS, *OPTIONS, *SIZES})
         if unread:
             known = ", ".join((*FIELDS, *OPTIONS, *SIZES))
@@ -172,7 +180,7 @@ class Scm(WarpPhysics[Model, Data], DifferentiablePhysics[Model, Data]):
             new = of_sizes(w.mjm, w.clouds, m.given, now, fields["geom_size"], d.nworld)
             surfaces = {g: s for g, s in {**surfaces, **new}.items() if s is not None}
             points = w.points_of(surfaces)
-        m = super().set_model(m, d, fields)
+        m = super().set_model(m, d, fields, mask, refused)
         m.surfaces, m.points, m.ready = surfaces, points, set()
         return m
 

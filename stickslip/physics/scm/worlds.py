@@ -182,7 +182,8 @@ class Worlds:
         """See `DifferentiablePhysics`."""
         fields, state, inputs, length = self._planned(m, d, ctrl)
         out = self._over_worlds(("rollout", length), _rollout, d, fields)(self.params, fields, state, inputs)
-        return HostState(*(np.asarray(x) for x in out))
+        time, qpos, qvel, act = (np.asarray(x) for x in out)
+        return HostState(time, qpos, qvel, act)
 
     def gradient(
         self, m: "Model", d: Data, ctrl: ArrayLike, cost: Callable[[State], Array]

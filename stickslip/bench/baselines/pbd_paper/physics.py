@@ -17,7 +17,7 @@ from stickslip.bench.baselines.pbd_paper.particles import Changes, Particles, ad
 from stickslip.errors import InputError
 from stickslip.parameters import parameter
 from stickslip.physics.base import Promises
-from stickslip.physics.mjwarp.memory import buffer
+from stickslip.physics.mjwarp.memory import per_world
 from stickslip.physics.pbd.layout import Options, Step
 from stickslip.physics.pbd.memory import ParticleMemory, remembered
 from stickslip.physics.pbd.model import MARGIN, Body, Data, Workspace
@@ -36,11 +36,11 @@ advance_fitted = make_advance(fitted)
 class OneByOneMemory(ParticleMemory):
     """The memory of particles that move one by one; see `Particles`. Only `x` and `v` last from step to step."""
 
-    particle_x: wp.array = buffer()
-    particle_v: wp.array = buffer()
-    particle_start: wp.array = buffer()
-    particle_adr: wp.array = buffer()
-    particle_num: wp.array = buffer()
+    particle_x: wp.array = per_world(reset=False)
+    particle_v: wp.array = per_world(reset=False)
+    particle_start: wp.array = per_world(reset=False)
+    particle_adr: wp.array = per_world(reset=False)
+    particle_num: wp.array = per_world(reset=False)
 
 
 class OneByOne(ParticlePhysics, abc.ABC):

@@ -5,7 +5,7 @@ import dataclasses
 import warp as wp
 
 from stickslip.physics.conesweep.layout import Equalities, PreviousContacts, RowSet
-from stickslip.physics.mjwarp.memory import Memory, buffer, per_world
+from stickslip.physics.mjwarp.memory import Memory, entries, per_world
 
 
 @dataclasses.dataclass
@@ -22,18 +22,18 @@ class WarmStart(Memory):
     """
 
     num: wp.array = per_world()
-    adr: wp.array = buffer()
-    key: wp.array = buffer()
-    local1: wp.array = buffer()
-    local2: wp.array = buffer()
-    normal: wp.array = buffer()
-    geom: wp.array = buffer()
-    dim: wp.array = buffer()
-    friction: wp.array = buffer()
-    margin: wp.array = buffer()
-    age: wp.array = buffer()
-    force1: wp.array = buffer()
-    force2: wp.array = buffer()
+    adr: wp.array = per_world(reset=False)
+    key: wp.array = entries(room=2)
+    local1: wp.array = entries(room=2)
+    local2: wp.array = entries(room=2)
+    normal: wp.array = entries(room=2)
+    geom: wp.array = entries(room=2)
+    dim: wp.array = entries(room=2)
+    friction: wp.array = entries(room=2)
+    margin: wp.array = entries(room=2)
+    age: wp.array = entries(room=2)
+    force1: wp.array = entries(room=2)
+    force2: wp.array = entries(room=2)
     rows: wp.array = per_world()
     equalities: wp.array = per_world()
 

@@ -96,9 +96,19 @@ class Cenic(ConvexPhysics):
             with compilation.unchanged(self.results(m, d)):
                 integrator.compile_step(m, d, self._settings())
 
-    def set_model(self, m: model.Model, d: Data, fields: Mapping[str, Any]) -> model.Model:
-        workspace_of(d).graphs.clear()
-        return super().set_model(m, d, fields)
+    def set_model(
+        self,
+        m: model.Model,
+        d: Data,
+        fields: Mapping[str, Any],
+        mask: wp.array | None = None,
+        refused: wp.array | None = None,
+    ) -> model.Model:
+        before = self.captured(m)
+        m = super().set_model(m, d, fields, mask, refused)
+        if self.captured(m) != before:
+            workspace_of(d).graphs.clear()
+        return m
 
     def stats(self, m: model.Model, d: Data) -> Stats:
         work = workspace_of(d)

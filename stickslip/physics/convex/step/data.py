@@ -15,7 +15,7 @@ from stickslip.physics.convex.step.model import Problem, make_problem, make_solv
 from stickslip.physics.convex.step.motion import show, take
 from stickslip.physics.convex.step.potential import real
 from stickslip.physics.mjwarp import data as warp_data
-from stickslip.physics.mjwarp.memory import Memory, buffer, per_world
+from stickslip.physics.mjwarp.memory import Memory, per_world
 
 wp.set_module_options({"enable_backward": False})
 
@@ -37,7 +37,7 @@ class StepMemory(Memory):
     factorizations: wp.array = per_world()
     searches: wp.array = per_world()
     unfinished: wp.array = per_world()
-    wanted: wp.array = buffer()
+    wanted: wp.array = per_world(reset=False)
     z: wp.array = per_world()
 
 

@@ -1,0 +1,274 @@
+"""Copies of whole worlds: many arrays of any type in one launch, only the worlds in a mask."""
+
+from collections.abc import Mapping, Sequence
+
+import warp as wp
+from mujoco_warp import OverflowType
+
+from stickslip.arrays import is_taken
+
+wp.set_module_options({"enable_backward": False})
+
+Pairs = Sequence[tuple[wp.array, wp.array | None]]
+"""Arrays with a leading world axis, and where their values come from."""
+LANES = 32
+"""Threads that share the copy of a world on CUDA."""
+
+
+@wp.struct
+class Block:
+    """What one array has of each world, in words of `width` bytes; a source of 0 stands for zeros."""
+
+    out: wp.uint64
+    source: wp.uint64
+    nword: int
+    width: int
+    nsource: int  # worlds of the source: as many as there are, or one that stands for all
+
+
+@wp.kernel
+def _copy_worlds(
+    # In:
+    nworld: int,
+    nlane: int,
+    mask: wp.array[bool],
+    blocks: wp.array[Block],
+):
+    thread = wp.tid()
+    worldid = thread / nlane
+    lane = thread - worldid * nlane
+    if not is_taken(mask, worldid):
+        return
+    for k in range(blocks.shape[0]):
+        block = blocks[k]
+        other = worldid % block.nsource
+        if block.width == 4:
+            out = wp.array(ptr=block.out, shape=(nworld, block.nword), dtype=wp.int32)
+            if block.source == wp.uint64(0):
+                for i in range(lane, block.nword, nlane):
+                    out[worldid, i] = 0
+            else:
+                source = wp.array(ptr=block.source, shape=(block.nsource, block.nword), dtype=wp.int32)
+                for i in range(lane, block.nword, nlane):
+                    out[worldid, i] = source[other, i]
+        else:
+            out8 = wp.array(ptr=block.out, shape=(nworld, block.nword), dtype=wp.uint8)
+            if block.source == wp.uint64(0):
+                for i in range(lane, block.nword, nlane):
+                    out8[worldid, i] = wp.uint8(0)
+            else:
+                source8 = wp.array(ptr=block.source, shape=(block.nsource, block.nword), dtype=wp.uint8)
+                for i in range(lane, block.nword, nlane):
+                    out8[worldid, i] = source8[other, i]
+
+
+class WorldCopies:
+    """Copies into arrays with a leading world axis, in one launch.
+
+    The addresses are uploaded when it is made; a run after that can be captured.
+
+    Args:
+        pairs: an array, and where its values come from: an array with as many worlds, or with one that stands for all,
+            or None for zeros
+    """
+
+    def __init__(self, pairs: Pairs) -> None:
+        self._pairs = [pair for pair in pairs if pair[0].size]
+        self._nworld = self._pairs[0][0].shape[0] if self._pairs else 0
+        self._device = self._pairs[0][0].device if self._pairs else None
+        blocks = [self._block(out, source) for out, source in self._pairs]
+        self._blocks = wp.array(blocks, dtype=Block, device=self._device) if blocks else None
+
+    def _block(self, out: wp.array, source: wp.array | None) -> Block:
+        size = _world_bytes(out)
+        if out.shape[0] != self._nworld:
+            raise ValueError(f"an array of shape {out.shape} has not {self._nworld} worlds")
+        if source is not None and (_world_bytes(source) != size or source.shape[0] not in (1, self._nworld)):
+            raise ValueError(f"an array of shape {source.shape} does not fit into one of shape {out.shape}")
+        block = Block()
+        block.width = 4 if size % 4 == 0 else 1
+        block.nword = size // block.width
+        block.out = wp.uint64(out.ptr)
+        block.source = wp.uint64(source.ptr if source is not None else 0)
+        block.nsource = source.shape[0] if source is not None else 1
+        return block
+
+    def run(self, mask: wp.array | None = None) -> None:
+        """Copy the worlds in the mask (nworld,), or all."""
+        if self._blocks is None or self._device is None:
+            return
+        nlane = LANES if self._device.is_cuda else 1
+        inputs = [self._nworld, nlane, mask, self._blocks]
+        wp.launch(_copy_worlds, dim=self._nworld * nlane, inputs=inputs, device=self._device)
+
+
+class Prepared:
+    """Copies for one purpose, prepared when the arrays are first given, and again when they have moved."""
+
+    def __init__(self) -> None:
+        self._addresses: list[int | None] = []
+        self._copies = WorldCopies([])
+
+    def run(self, pairs: Pairs, mask: wp.array | None = None) -> None:
+        """Copy the worlds in the mask, or all; the sources must be the same arrays every time."""
+        addresses = [array.ptr for array, _ in pairs]
+        if addresses != self._addresses:
+            self._copies, self._addresses = WorldCopies(pairs), addresses
+        self._copies.run(mask)
+
+
+@wp.kernel
+def _copy_words(mask: wp.array[bool], source: wp.array2d[wp.int32], out: wp.array2d[wp.int32]):
+    worldid, i = wp.tid()
+    if not is_taken(mask, worldid):
+        return
+    out[worldid, i] = source[worldid % source.shape[0], i]
+
+
+@wp.kernel
+def _copy_bytes(mask: wp.array[bool], source: wp.array2d[wp.uint8], out: wp.array2d[wp.uint8]):
+    worldid, i = wp.tid()
+    if not is_taken(mask, worldid):
+        return
+    out[worldid, i] = source[worldid % source.shape[0], i]
+
+
+def copy_worlds(mask: wp.array | None, source: wp.array, out: wp.array) -> None:
+    """Copy the worlds in the mask, or all, of one array; see `WorldCopies`."""
+    if out.size:
+        size = _world_bytes(out)
+        if _world_bytes(source) != size or source.shape[0] not in (1, out.shape[0]):
+            raise ValueError(f"an array of shape {source.shape} does not fit into one of shape {out.shape}")
+        dtype, width, kernel = (wp.int32, 4, _copy_words) if size % 4 == 0 else (wp.uint8, 1, _copy_bytes)
+        given, written = (
+            wp.array(ptr=array.ptr, shape=(array.shape[0], size // width), dtype=dtype, device=array.device)
+            for array in (source, out)
+        )
+        wp.launch(kernel, dim=written.shape, inputs=[mask, given], outputs=[written], device=out.device)
+
+
+def _world_bytes(array: wp.array) -> int:
+    """Bytes of a world in an array."""
+    if not array.is_contiguous:
+        raise ValueError(f"an array of shape {array.shape} is not contiguous: give whole arrays")
+    return array.size // array.shape[0] * wp.types.type_size_in_bytes(array.dtype)
+
+
+@wp.struct
+class Column:
+    """An array of entries: where they go for now, those that are there, and those to put; words of four bytes."""
+
+    out: wp.uint64
+    own: wp.uint64
+    given: wp.uint64
+    nword: int
+
+
+@wp.kernel
+def _count_entries(
+    # In:
+    mask: wp.array[bool],
+    own_num: wp.array[int],
+    given_num: wp.array[int],
+    # Out:
+    num_out: wp.array[int],
+):
+    worldid = wp.tid()
+    taken = is_taken(mask, worldid)
+    num_out[worldid] = wp.where(taken, given_num[worldid % given_num.shape[0]], own_num[worldid])
+
+
+@wp.kernel
+def _gather_entries(
+    # In:
+    mask: wp.array[bool],
+    own_adr: wp.array[int],
+    given_adr: wp.array[int],
+    adr: wp.array[int],
+    num: wp.array[int],
+    most: int,
+    capacity: int,
+    given_capacity: int,
+    columns: wp.array[Column],
+    # Out:
+    own_num_out: wp.array[int],
+    overflow_out: wp.array[int],
+):
+    worldid = wp.tid()
+    taken = is_taken(mask, worldid)
+    n = num[worldid]
+    if adr[worldid] + n > most:
+        overflow_out[worldid] = overflow_out[worldid] | int(OverflowType.NARROWPHASE)
+        n = 0
+    own_num_out[worldid] = n
+    for k in range(columns.shape[0]):
+        column = columns[k]
+        out = wp.array(ptr=column.out, shape=(capacity, column.nword), dtype=wp.int32)
+        own = wp.array(ptr=column.own, shape=(capacity, column.nword), dtype=wp.int32)
+        given = wp.array(ptr=column.given, shape=(given_capacity, column.nword), dtype=wp.int32)
+        for j in range(n):
+            for i in range(column.nword):
+                if taken:
+                    out[adr[worldid] + j, i] = given[given_adr[worldid % given_adr.shape[0]] + j, i]
+                else:
+                    out[adr[worldid] + j, i] = own[own_adr[worldid] + j, i]
+
+
+class EntryMoves:
+    """Replaces entries that belong to worlds, of several arrays alike; prepared for arrays that stay where they are.
+
+    A world's entries are `num` from `adr` on, whatever the order of worlds.
+
+    Args:
+        room: how many times the entries that there may be the arrays hold
+    """
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._addresses: list[int | None] = []
+        self._fresh: dict[str, wp.array] = {}
+        self._columns: wp.array | None = None
+
+    def run(
+        self, own: Mapping[str, wp.array], given: Mapping[str, wp.array], mask: wp.array | None, overflow: wp.array
+    ) -> None:
+        """Replace the entries of the worlds in the mask, or of all, by given ones; the others keep theirs.
+
+        All entries move. A world for whose entries there is no place has none, and its overflow is set.
+        """
+        names = [name for name in own if name not in ("adr", "num")]
+        self._prepare(names, own, given)
+        device, nworld, capacity = own["num"].device, own["num"].shape[0], own[names[0]].shape[0]
+        num, adr = (wp.empty(nworld, dtype=int, device=device) for _ in range(2))
+        wp.launch(_count_entries, nworld, inputs=[mask, own["num"], given["num"]], outputs=[num], device=device)
+        wp.utils.array_scan(num, adr, inclusive=False)
+        bounds = [capacity // self._room, capacity, max(given[names[0]].shape[0], 1)]
+        wp.launch(
+            _gather_entries,
+            nworld,
+            inputs=[mask, own["adr"], given["adr"], adr, num, *bounds, self._columns],
+            outputs=[own["num"], overflow],
+            device=device,
+        )
+        wp.copy(own["adr"], adr)
+        for name in names:
+            wp.copy(own[name], self._fresh[name])
+
+    def _prepare(self, names: Sequence[str], own: Mapping[str, wp.array], given: Mapping[str, wp.array]) -> None:
+        addresses = [array.ptr for name in names for array in (own[name], given[name])]
+        if addresses == self._addresses:
+            return
+        self._fresh = {name: wp.empty_like(own[name]) for name in names}
+        columns = []
+        for name in names:
+            size = wp.types.type_size_in_bytes(own[name].dtype)
+            if size % 4 or given[name].dtype is not own[name].dtype:
+                raise ValueError(f"entries {name} of {size} bytes: they must be of whole words, and of the same type")
+            column = Column()
+            column.out, column.own, column.given = (
+                wp.uint64(array.ptr or 0) for array in (self._fresh[name], own[name], given[name])
+            )
+            column.nword = size // 4
+            columns.append(column)
+        self._columns = wp.array(columns, dtype=Column, device=own[names[0]].device)
+        self._addresses = addresses

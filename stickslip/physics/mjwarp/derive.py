@@ -1,0 +1,173 @@
+"""What MuJoCo derives from fields of a model, found again on the device for the worlds whose fields have changed.
+
+The worlds of a mask are listed; their fields are gathered, a few worlds at a time, into a small model, whose constants
+`mujoco_warp.set_const` computes with data of its own, and scattered back. Other worlds, and the data, keep every bit.
+"""
+
+import copy
+
+import mujoco
+import mujoco_warp as mjw
+import numpy as np
+import warp as wp
+
+from stickslip import compilation
+from stickslip.arrays import is_taken
+
+wp.set_module_options({"enable_backward": False})
+
+DERIVED = (
+    "body_subtreemass body_invweight0 dof_invweight0 tendon_invweight0 tendon_length0 actuator_acc0 geom_aabb "
+    "geom_rbound eq_data cam_pos0 cam_poscom0 cam_mat0 light_pos0 light_poscom0 light_dir0"
+).split()
+"""What MuJoCo derives."""
+_FIXED, _KIN0, _INERT0 = (int(getattr(mjw.SetConstGroup, name)) for name in ("FIXED", "KIN0", "INERT0"))
+GROUPS = {
+    **dict.fromkeys("body_mass body_ipos body_iquat body_pos body_quat qpos0".split(), _FIXED | _KIN0 | _INERT0),
+    **dict.fromkeys(
+        "body_inertia dof_armature tendon_armature actuator_armature actuator_gear".split(), _FIXED | _INERT0
+    ),
+    **dict.fromkeys("eq_data cam_pos cam_quat light_pos light_dir".split(), _KIN0),
+    "geom_size": _FIXED | _KIN0 | _INERT0,  # tendons may wrap around geoms
+}
+"""Fields from which MuJoCo derives others, and the groups of `mujoco_warp.set_const` that these are in."""
+
+
+@wp.kernel
+def _list_worlds(
+    # In:
+    mask: wp.array[bool],
+    # Out:
+    listed_out: wp.array[int],
+    count_out: wp.array[int],
+):
+    worldid = wp.tid()
+    if is_taken(mask, worldid):
+        listed_out[wp.atomic_add(count_out, 0, 1)] = worldid
+
+
+@wp.kernel
+def _start_batches(
+    # Out:
+    begin_out: wp.array[int],
+    count_out: wp.array[int],
+):
+    begin_out[0] = 0
+    count_out[0] = 0
+
+
+@wp.kernel
+def _are_left(
+    # In:
+    size: int,
+    count: wp.array[int],
+    # Out:
+    begin_out: wp.array[int],
+    left_out: wp.array[int],
+):
+    begin_out[0] = begin_out[0] + size
+    left_out[0] = wp.where(begin_out[0] < count[0], 1, 0)
+
+
+@wp.struct
+class Field:
+    """An array of the model, and the same of the small model, in words of four bytes."""
+
+    whole: wp.uint64
+    part: wp.uint64
+    nword: int
+
+
+@wp.kernel
+def _move_fields(
+    # In:
+    nworld: int,
+    size: int,
+    scatter: bool,
+    listed: wp.array[int],
+    count: wp.array[int],
+    begin: wp.array[int],
+    # Out:
+    fields_out: wp.array[Field],
+):
+    """Gather fields of listed worlds into the small model, or scatter what was derived."""
+    row, k = wp.tid()
+    if begin[0] + row >= count[0]:
+        return
+    worldid = listed[begin[0] + row]
+    field = fields_out[k]
+    whole = wp.array(ptr=field.whole, shape=(nworld, field.nword), dtype=wp.int32)
+    part = wp.array(ptr=field.part, shape=(size, field.nword), dtype=wp.int32)
+    for i in range(field.nword):
+        if scatter:
+            whole[worldid, i] = part[row, i]
+        else:
+            part[row, i] = whole[worldid, i]
+
+
+class Derivation:
+    """Derives fields of one model; prepared once for the arrays that the model has per world.
+
+    Args:
+        mjm: the model on the host
+        m: the model, whose derived fields are per world
+        nworld: number of worlds
+        addresses: names and addresses of the fields that are per world
+    """
+
+    def __init__(
+        self, mjm: mujoco.MjModel, m: mjw.Model, nworld: int, addresses: tuple[tuple[str, int | None], ...]
+    ) -> None:
+        self.addresses = addresses
+        self._nworld, self._device = nworld, m.body_mass.device
+        self._size = min(nworld, max(64, nworld // 16) if self._device.is_cuda else 4)
+        self._m = copy.copy(m)
+        self._m.opt = copy.copy(m.opt)
+        self._d = mjw.make_data(mjm, nworld=self._size, nconmax=1, njmax=1, njmax_nnz=1)
+        tables: dict[bool, list[Field]] = {False: [], True: []}
+        for name, _ in addresses:
+            whole = getattr(m, name)
+            part = wp.array(np.repeat(whole.numpy()[:1], self._size, axis=0), dtype=whole.dtype)
+            part._is_batched = True
+            setattr(self._m, name, part)
+            field = Field()
+            field.nword = whole.size // nworld * wp.types.type_size_in_bytes(whole.dtype) // 4
+            field.whole, field.part = wp.uint64(whole.ptr or 0), wp.uint64(part.ptr or 0)
+            if field.nword:
+                tables[False].append(field)
+                if name in DERIVED:
+                    tables[True].append(field)
+        self._tables = {key: wp.array(table, dtype=Field) for key, table in tables.items()}
+        self._listed = wp.zeros(nworld, dtype=int)
+        self._count, self._begin, self._left = (wp.zeros(1, dtype=int) for _ in range(3))
+        self._graphs: dict[int, wp.Graph] = {}
+
+    def run(self, mask: wp.array | None, groups: int) -> None:
+        """Derive what is in the groups for the worlds in the mask, or for all."""
+        wp.launch(_start_batches, 1, outputs=[self._begin, self._count])
+        wp.launch(_list_worlds, self._nworld, inputs=[mask], outputs=[self._listed, self._count])
+        wp.launch(_are_left, 1, inputs=[0, self._count], outputs=[self._begin, self._left])
+        if self._device.is_capturing:
+            self._loop(groups)
+            return
+        if groups not in self._graphs:
+            compilation.load_kernels(lambda: self._batch(groups), self._device)
+            self._batch(groups, advance=False)  # loads what that missed; does no harm: the loop does the same again
+            self._graphs[groups] = compilation.capture(lambda: self._loop(groups), self._device)
+        wp.capture_launch(self._graphs[groups])
+
+    def _loop(self, groups: int) -> None:
+        wp.capture_while(self._left, while_body=lambda: self._batch(groups))
+
+    def _batch(self, groups: int, advance: bool = True) -> None:
+        """The next worlds of the list."""
+        self._move(scatter=False)
+        mjw.set_const(self._m, self._d, groups, restore=False)
+        self._move(scatter=True)
+        if advance:
+            wp.launch(_are_left, 1, inputs=[self._size, self._count], outputs=[self._begin, self._left])
+
+    def _move(self, scatter: bool) -> None:
+        table = self._tables[scatter]
+        inputs = [self._nworld, self._size, scatter, self._listed, self._count, self._begin]
+        wp.launch(_move_fields, (self._size, table.shape[0]), inputs=inputs, outputs=[table])
