@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from stickslip.physics.pbd.physics import PbdR as PbdR
     from stickslip.physics.registry import PHYSICS as PHYSICS
     from stickslip.physics.scm.physics import Scm as Scm
+    from stickslip.simulation import Offset as Offset
+    from stickslip.simulation import Scale as Scale
     from stickslip.simulation import Simulation as Simulation
+    from stickslip.simulation import Uniform as Uniform
     from stickslip.state import State as State
 
 _WHERE = {
@@ -42,7 +45,7 @@ _WHERE = {
     "stickslip.physics.base": "Contacts DifferentiablePhysics Health Physics Stats",
     "stickslip.physics.convex.step.external": "External",
     "stickslip.physics.registry": "PHYSICS",
-    "stickslip.simulation": "Simulation",
+    "stickslip.simulation": "Offset Scale Simulation Uniform",
     "stickslip.state": "State",
 }
 """Public names by module; the classes of the built-in physics come from their registry."""

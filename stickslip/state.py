@@ -202,7 +202,10 @@ def parts_of(signature: int) -> list[str]:
     every = sum(int(bit) for bit in PARTS.values()) | int(mujoco.mjtState.mjSTATE_PLUGIN)
     if isinstance(signature, bool) or int(signature) & ~every or int(signature) < 0:
         raise InputError(f"signature {signature!r}: give a combination of mujoco.mjtState, at most {every}")
-    return [name for name, bit in PARTS.items() if int(signature) & int(bit)]
+    names = [name for name, bit in PARTS.items() if int(signature) & int(bit)]
+    if not names:
+        raise InputError(f"signature {signature!r} has no part of a state: give a combination of mujoco.mjtState")
+    return names
 
 
 def _host(array: Any) -> NDArray[Any]:

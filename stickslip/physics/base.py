@@ -15,6 +15,7 @@ import numpy as np
 import warp as wp
 from numpy.typing import ArrayLike, NDArray
 
+from stickslip.errors import Unsupported
 from stickslip.state import INTEGRATION, State
 
 M = TypeVar("M")
@@ -216,6 +217,10 @@ class Physics(abc.ABC, Generic[M, D]):
             mask: worlds, on the device (nworld,); None: all
             refused: counts worlds that were given an unfit value on the device, and keep theirs       (1,)
         """
+
+    def model_field(self, m: M, name: str) -> wp.array:
+        """The device array of a field of the model; raises InputError if it cannot differ between worlds."""
+        raise Unsupported(f"{self.name} cannot change {name} of a model: build another simulation")
 
     def captured(self, m: M) -> tuple[Any, ...]:
         """What a captured step holds of the model; the step is captured again when this has changed."""

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import mujoco
@@ -17,6 +17,7 @@ from stickslip.errors import BufferOverflow, DeviceError, Diverged, HealthWarnin
 from stickslip.physics.base import Contacts, CountingPhysics, DifferentiablePhysics, Health, Physics, Stats
 from stickslip.physics.registry import DEFAULT, PHYSICS
 from stickslip.simulation import worlds as worlds_module
+from stickslip.simulation.randomize import Randomizer
 from stickslip.state import INTEGRATION, State
 
 
@@ -37,6 +38,7 @@ class Simulation:
         "__weakref__",
         "_graph",
         "_keyframes",
+        "_randomizer",
         "_refused",
         "_warned",
         "d",
@@ -84,6 +86,7 @@ class Simulation:
         self._warned = False
         self._refused = wp.zeros(1, dtype=int, device=self.device)
         self._keyframes: dict[int, State] = {}
+        self._randomizer = Randomizer(self.nworld, self.device)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not hasattr(type(self), name):  # slots and properties are attributes of the class
@@ -257,7 +260,10 @@ class Simulation:
                 own["overflow"].assign(own["overflow"].numpy() | before["overflow"].numpy())
 
     def _advance(self, n: int) -> None:
-        if self._graph is None:
+        capturing = self.device.is_capturing  # a graph of the caller's: a graph cannot be launched into it
+        if capturing and not self.physics.capturable:
+            raise Unsupported(f"{self.physics.name} cannot be captured: its steps loop on the host")
+        if self._graph is None or capturing:
             with compilation.quiet():
                 self.d = self.physics.run(self.m, self.d, n)
         else:
@@ -289,11 +295,28 @@ class Simulation:
             fields: values by name, of any array library
         """
         with self._on_device():
-            chosen = arrays.mask_of(mask, self.nworld, self.device)
-            before = self.physics.captured(self.m)
-            self.m = self.physics.set_model(self.m, self.d, fields, chosen, self._refused)
-            if self.physics.captured(self.m) != before:
-                self._graph = None
+            self._write_fields(fields, arrays.mask_of(mask, self.nworld, self.device))
+
+    def _write_fields(self, fields: Mapping[str, Any], mask: wp.array | None) -> None:
+        before = self.physics.captured(self.m)
+        self.m = self.physics.set_model(self.m, self.d, fields, mask, self._refused)
+        if self.physics.captured(self.m) != before:
+            self._graph = None
+
+    def randomize(self, mask: Any = None, *, seed: int = 0, **fields: Any) -> None:
+        """Draw fields of the model at random, on the device; see `set_model`.
+
+        `sim.randomize(mask, body_mass=ss.Scale(0.8, 1.2), geom_friction=ss.Scale([0.5, 1, 1], [1.5, 1, 1]))`. Each
+        call draws new numbers. They depend on the seed, the field, the world, and how often it was drawn before, and on
+        nothing else. Where masses are scaled, inertias are scaled alike, unless they are given themselves.
+
+        Args:
+            mask: bool (nworld,), the worlds to draw for; None: all
+            seed: of the numbers
+            fields: `Uniform`, `Scale` (of the model's own value) or `Offset` (from it) by name; or arrays
+        """
+        with self._on_device():
+            self._randomizer.run(self, arrays.mask_of(mask, self.nworld, self.device), seed, fields)
 
     def contacts(self) -> Contacts:
         """The contacts of the last step, with their forces; copies to the host."""
@@ -365,7 +388,7 @@ class Simulation:
             messages = self.health().messages
             if messages:
                 self._warned = True
-                warnings.warn("; ".join(messages), HealthWarning, stacklevel=3)
+                warnings.warn("; ".join(messages), HealthWarning, stacklevel=4)
 
 
 _ASSIGNABLE = tuple(name for name, value in vars(Simulation).items() if getattr(value, "fset", None)) + ("d", "m")

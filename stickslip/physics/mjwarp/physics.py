@@ -145,6 +145,9 @@ class WarpPhysics(Physics[ModelT, DataT]):
             d.derivation = Derivation(d.mjm, m, d.nworld, addresses)
         d.derivation.run(mask, groups)
 
+    def model_field(self, m: ModelT, name: str) -> wp.array:
+        return getattr(owner_of(m, name, self.parameters_per_world(m)), name)
+
     def captured(self, m: ModelT) -> tuple[Any, ...]:
         own = self.parameters_per_world(m)
         owners = [(m, MODEL_FIELDS), (m.opt, OPTION_FIELDS), *((owner, (name,)) for name, owner in own.items())]
