@@ -29,16 +29,18 @@ _KIND = "memory"
 _FOLLOWS = "follows"
 _RESET = "reset"
 _ROOM = "room"
+_SAVED = "saved"
 
 
-def per_world(*, follows: str | None = None, reset: bool = True) -> Any:
+def per_world(*, follows: str | None = None, reset: bool = True, saved: bool = True) -> Any:
     """A field with a leading world axis.
 
     Args:
         follows: after a reset, the field is a copy of the array of this name in the data, as it is after that reset
         reset: whether a reset brings it back to its initial value
+        saved: whether a state has it; if not, it has its initial value after a state is set
     """
-    return dataclasses.field(metadata={_KIND: "per world", _FOLLOWS: follows, _RESET: reset})
+    return dataclasses.field(metadata={_KIND: "per world", _FOLLOWS: follows, _RESET: reset, _SAVED: saved})
 
 
 def entries(*, room: int = 1) -> Any:
@@ -105,7 +107,8 @@ class Memory:
     def saved(self) -> dict[str, wp.array]:
         """The arrays by the names that a `State` has for them."""
         prefix = {"per world": "", "entries": ENTRIES, "buffer": SHARED}
-        names = {field.name: prefix[field.metadata[_KIND]] + field.name for field in self._fields()}
+        fields = [field for field in self._fields() if field.metadata.get(_SAVED, True)]
+        names = {field.name: prefix[field.metadata[_KIND]] + field.name for field in fields}
         if self._names("entries"):
             names |= {name: ENTRIES + name for name in ("adr", "num")}
         return {name: getattr(self, own) for own, name in names.items()}
