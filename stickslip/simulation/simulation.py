@@ -4,7 +4,7 @@ import contextlib
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import mujoco
 import numpy as np
@@ -14,11 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from stickslip import capacity, compilation, mjcf
 from stickslip.errors import BufferOverflow, DeviceError, Diverged, HealthWarning, InputError, Unsupported, unknown
 from stickslip.physics.base import Contacts, CountingPhysics, DifferentiablePhysics, Health, Physics, Stats
+from stickslip.physics.contacts import DeviceContacts
 from stickslip.physics.registry import DEFAULT, PHYSICS
+from stickslip.simulation.observation import Observation
 from stickslip.state import State, check_array
 
 
-class Simulation:
+class Simulation(Observation):
     """Many worlds of one model under one physics.
 
     Args:
@@ -31,7 +33,7 @@ class Simulation:
         njmax: constraint rows to allow for in each world; None: as for nconmax
     """
 
-    __slots__ = ("__weakref__", "_graph", "_warned", "d", "device", "m", "mjm", "nworld", "physics")
+    __slots__ = ("__weakref__", "_warned", "d", "device", "m", "mjm", "nworld", "physics")
 
     def __init__(
         self,
@@ -66,7 +68,7 @@ class Simulation:
                 self.device,
                 least=4 * (self.mjm.nq + 2 * self.mjm.nv + self.mjm.nu + 6 * self.mjm.nbody),  # what `arrays` must have
             )
-        self._graph: wp.Graph | None = None
+        Observation.__init__(self)
         self._warned = False
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -244,8 +246,20 @@ class Simulation:
             self.m = self.physics.set_model(self.m, self.d, fields)
         self._graph = None
 
-    def contacts(self) -> Contacts:
-        """The contacts of the last step, with their forces; copies to the host."""
+    @overload
+    def contacts(self, device: Literal[False] = False) -> Contacts: ...
+
+    @overload
+    def contacts(self, device: Literal[True]) -> DeviceContacts: ...
+
+    def contacts(self, device: bool = False) -> Contacts | DeviceContacts:
+        """The contacts of the last step, or of `forward`, with their forces; copies to the host.
+
+        With `device`, they stay on the device, in buffers that every such call fills again and that keep their memory:
+        only launches, no copy and no wait, so that a graph of your own can record the call.
+        """
+        if device:
+            return self._device_contacts()
         self._warn_if_unhealthy()
         with self._on_device():
             return self.physics.contacts(self.m, self.d)
@@ -309,7 +323,12 @@ class Simulation:
                 warnings.warn("; ".join(messages), HealthWarning, stacklevel=3)
 
 
-_ASSIGNABLE = tuple(name for name, value in vars(Simulation).items() if getattr(value, "fset", None)) + ("d", "m")
+_ASSIGNABLE = tuple(
+    name
+    for owner in (Simulation, Observation)
+    for name, value in vars(owner).items()
+    if getattr(value, "fset", None) and not name.startswith("_")
+) + ("d", "m")
 
 
 def _is_regular(value: ArrayLike) -> bool:
