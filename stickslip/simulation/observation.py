@@ -34,9 +34,7 @@ class Observation:
 
     def __init__(self) -> None:
         self._step_graph: wp.Graph | None = None
-        self._forward_graph: tuple[wp.Graph, Any, Any] | None = (
-            None  # with the model and the data that it was captured for
-        )
+        self._forward_graph: tuple[wp.Graph, Any, Any] | None = None  # with the model and data of its capture
         self._contacts: tuple[DeviceContacts, Any] | None = None
 
     @property
@@ -61,12 +59,9 @@ class Observation:
         """
         physics = self.physics
         with wp.ScopedDevice(self.device), compilation.quiet():
-            if (
-                self._forward_graph is not None
-                and self._forward_graph[1] is self.m
-                and self._forward_graph[2] is self.d
-            ):
-                wp.capture_launch(self._forward_graph[0])
+            graph, m, d = self._forward_graph or (None, None, None)
+            if graph is not None and m is self.m and d is self.d:
+                wp.capture_launch(graph)
                 return
             compilation.load_kernels(lambda: physics.forward(self.m, self.d), self.device)
             # a first run loads what that missed: nothing can be loaded while capturing

@@ -62,7 +62,7 @@ def _gather_touches(
     place = number - 1
     other = touching.other[worldid, k]
     theirs = int(-1)
-    if other != NOBODY:
+    if other != NOBODY:  # noqa: SIM108 - Warp would read both
         theirs = shape.geom[other]
     else:
         theirs = shape.collider_geom[touching.collider[worldid, k]]
