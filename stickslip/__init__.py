@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from stickslip.physics.base import Stats as Stats
     from stickslip.physics.comfree.physics import ComFree as ComFree
     from stickslip.physics.conesweep.physics import ConeSweep as ConeSweep
+    from stickslip.physics.contacts import DeviceContacts as DeviceContacts
     from stickslip.physics.convex.cenic.physics import Cenic as Cenic
     from stickslip.physics.convex.icf.physics import Icf as Icf
     from stickslip.physics.convex.step.external import External as External
@@ -43,6 +44,7 @@ _WHERE = {
     "StickslipError Unsupported",
     "stickslip.mjcf": "load",
     "stickslip.physics.base": "Contacts DifferentiablePhysics Health Physics Stats",
+    "stickslip.physics.contacts": "DeviceContacts",
     "stickslip.physics.convex.step.external": "External",
     "stickslip.physics.registry": "PHYSICS",
     "stickslip.simulation": "Offset Scale Simulation Uniform",

@@ -170,7 +170,7 @@ def write(
 
     Args:
         name: for messages
-        out: the array, contiguous
+        out: the array
         value: of any library, (nworld, ...) or without the axis of worlds
         refused: counts worlds whose value, on the device, is not finite or too small, and not written       (1,)
         mask: worlds to write, on the device; None: all
@@ -185,6 +185,11 @@ def write(
     elif shape_of(given) not in (shape, shape[1:], (1, *shape[1:])):
         raise InputError(f"{name} has shape {shape_of(given)}, expected {shape}, or {shape[1:]} for all worlds")
     if not out.size:
+        return
+    if not out.is_contiguous:
+        whole = out.contiguous()
+        write(name, whole, given, refused, mask, least, check)
+        wp.copy(out, whole)
         return
     if getattr(given.dtype, "_wp_scalar_type_", given.dtype) not in _SCALARS:
         raise InputError(f"{name} has elements of type {given.dtype}: give numbers")

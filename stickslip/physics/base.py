@@ -8,7 +8,7 @@ and returns the same object, JAX returns a new one.
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import mujoco
 import numpy as np
@@ -17,6 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickslip.errors import Unsupported
 from stickslip.state import INTEGRATION, State
+
+if TYPE_CHECKING:
+    from stickslip.physics.contacts import DeviceContacts
 
 M = TypeVar("M")
 D = TypeVar("D")
@@ -123,6 +126,8 @@ class Promises:
             belongs to the positions at the beginning of the step
         contact_sensors: contact sensors write to `sensordata` of `results`; if not, they raise Unsupported
         velocity_error: error of the velocity after 100 steps of 1 ms of free fall, by rounding alone [m/s]
+        poses_only: of what MuJoCo derives from the state, `forward` works out poses; a step works out nothing. Sensors,
+            accelerations and actuator forces raise Unsupported
     """
 
     free_bodies_only: bool = False
@@ -130,6 +135,7 @@ class Promises:
     separation_speed: float = 0.0
     contact_sensors: bool = True
     velocity_error: float = 2e-6
+    poses_only: bool = False
 
 
 class Physics(abc.ABC, Generic[M, D]):
@@ -255,6 +261,26 @@ class Physics(abc.ABC, Generic[M, D]):
     @abc.abstractmethod
     def health(self, m: M, d: D) -> Health:
         """Overflow on record, worlds that are no longer finite, peaks."""
+
+    def forward(self, m: M, d: D) -> D:
+        """Poses, sensors and contacts, with their forces, of the present state; no array of `arrays` changes.
+
+        It only launches kernels and copies on the device: it is captured, also if `step` is not capturable.
+        """
+        raise Unsupported(f"{self.name} has no forward(): it shows no poses and sensors")
+
+    def field(self, m: M, d: D, name: str) -> Any:
+        """The device array of MuJoCo's name, (nworld, ...), if this physics has or computes it; else None."""
+        arrays = self.arrays(m, d)
+        return arrays[name] if name in arrays else self.results(m, d).get(name)
+
+    def make_contacts(self, m: M, d: D) -> "DeviceContacts":
+        """Buffers for `fill_contacts`, on the current device."""
+        raise Unsupported(f"{self.name} has no contacts on the device: copy them to the host with contacts()")
+
+    def fill_contacts(self, m: M, d: D, out: "DeviceContacts") -> None:
+        """Write what `contacts` gives into buffers of `make_contacts`; launches on the device only."""
+        raise NotImplementedError(f"{self.name} has make_contacts without fill_contacts")
 
 
 class StagedPhysics(Physics[M, D]):

@@ -7,13 +7,16 @@ from typing import ClassVar, final
 import mujoco
 import mujoco_warp as mjw
 
-from stickslip import parameters
+from stickslip import compilation, parameters
 from stickslip.parameters import parameter
 from stickslip.physics.base import Stage, StagedPhysics
 from stickslip.physics.mjwarp.data import Data
 from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
 from stickslip.physics.mjwarp.plan import PlanStage
 from stickslip.physics.mjwarp.stages import compose
+
+_SLEEP = "tree_asleep tree_awake body_awake ntree_awake nbody_awake nv_awake body_awake_ind dof_awake_ind".split()
+"""What sleeps: a step reads it, and `mujoco_warp.forward` wakes what touches."""
 
 
 @final
@@ -50,6 +53,11 @@ class MuJoCo(WarpPhysics[mjw.Model, Data], StagedPhysics[mjw.Model, Data]):
 
     def advance(self, m: mjw.Model, d: Data) -> None:
         mjw.step(m, d)
+
+    def observe(self, m: mjw.Model, d: Data) -> None:
+        sleeps = m.opt.enableflags & mjw.EnableBit.SLEEP
+        with compilation.unchanged({name: getattr(d, name) for name in _SLEEP} if sleeps else {}):
+            mjw.forward(m, d)
 
     def stages(self, m: mjw.Model, d: Data) -> list[Stage]:
         if m.opt.integrator not in (mjw.IntegratorType.EULER, mjw.IntegratorType.IMPLICITFAST) or (

@@ -5,7 +5,7 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import mujoco
 import numpy as np
@@ -15,13 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 from stickslip import arrays, capacity, compilation, mjcf
 from stickslip.errors import BufferOverflow, DeviceError, Diverged, HealthWarning, InputError, Unsupported, unknown
 from stickslip.physics.base import Contacts, CountingPhysics, DifferentiablePhysics, Health, Physics, Stats
+from stickslip.physics.contacts import DeviceContacts
 from stickslip.physics.registry import DEFAULT, PHYSICS
 from stickslip.simulation import worlds as worlds_module
+from stickslip.simulation.inputs import Inputs
+from stickslip.simulation.observation import Observation
 from stickslip.simulation.randomize import Randomizer
 from stickslip.state import INTEGRATION, State
 
 
-class Simulation:
+class Simulation(Observation):
     """Many worlds of one model under one physics.
 
     Args:
@@ -36,10 +39,8 @@ class Simulation:
 
     __slots__ = (
         "__weakref__",
-        "_graph",
         "_keyframes",
         "_randomizer",
-        "_refused",
         "_warned",
         "d",
         "device",
@@ -82,9 +83,8 @@ class Simulation:
                 self.device,
                 least=4 * (self.mjm.nq + 2 * self.mjm.nv + self.mjm.nu + 6 * self.mjm.nbody),  # what `arrays` must have
             )
-        self._graph: wp.Graph | None = None
+        Observation.__init__(self)
         self._warned = False
-        self._refused = wp.zeros(1, dtype=int, device=self.device)
         self._keyframes: dict[int, State] = {}
         self._randomizer = Randomizer(self.nworld, self.device)
 
@@ -98,79 +98,6 @@ class Simulation:
         """Work on the simulation's device; Warp does not print which modules it loads there."""
         with wp.ScopedDevice(self.device), compilation.quiet():
             yield
-
-    def _array(self, name: str) -> wp.array:
-        arrays = self.physics.arrays(self.m, self.d)
-        if name not in arrays:
-            raise Unsupported(f"{self.physics.name} has no {name}")
-        return arrays[name]
-
-    def _assign(self, name: str, value: Any) -> None:
-        with wp.ScopedDevice(self.device):
-            arrays.write(name, self._array(name), value, self._refused)
-
-    @property
-    def qpos(self) -> wp.array:
-        """Positions, (nworld, nq), on the device."""
-        return self._array("qpos")
-
-    @qpos.setter
-    def qpos(self, value: Any) -> None:
-        self._assign("qpos", value)
-
-    @property
-    def qvel(self) -> wp.array:
-        """Velocities, (nworld, nv), on the device."""
-        return self._array("qvel")
-
-    @qvel.setter
-    def qvel(self, value: Any) -> None:
-        self._assign("qvel", value)
-
-    @property
-    def ctrl(self) -> wp.array:
-        """Controls, (nworld, nu), on the device; assigning checks shape and finiteness."""
-        return self._array("ctrl")
-
-    @ctrl.setter
-    def ctrl(self, value: Any) -> None:
-        self._assign("ctrl", value)
-
-    @property
-    def qfrc_applied(self) -> wp.array:
-        """Applied generalized force, (nworld, nv), on the device."""
-        return self._array("qfrc_applied")
-
-    @qfrc_applied.setter
-    def qfrc_applied(self, value: Any) -> None:
-        self._assign("qfrc_applied", value)
-
-    @property
-    def xfrc_applied(self) -> wp.array:
-        """Applied force and torque on each body, (nworld, nbody, 6), on the device."""
-        return self._array("xfrc_applied")
-
-    @xfrc_applied.setter
-    def xfrc_applied(self, value: Any) -> None:
-        self._assign("xfrc_applied", value)
-
-    @property
-    def mocap_pos(self) -> wp.array:
-        """Positions of the mocap bodies, (nworld, nmocap, 3), on the device."""
-        return self._array("mocap_pos")
-
-    @mocap_pos.setter
-    def mocap_pos(self, value: Any) -> None:
-        self._assign("mocap_pos", value)
-
-    @property
-    def mocap_quat(self) -> wp.array:
-        """Orientations of the mocap bodies as quaternions, (nworld, nmocap, 4), on the device."""
-        return self._array("mocap_quat")
-
-    @mocap_quat.setter
-    def mocap_quat(self, value: Any) -> None:
-        self._assign("mocap_quat", value)
 
     @property
     def state(self) -> State:
@@ -318,8 +245,20 @@ class Simulation:
         with self._on_device():
             self._randomizer.run(self, arrays.mask_of(mask, self.nworld, self.device), seed, fields)
 
-    def contacts(self) -> Contacts:
-        """The contacts of the last step, with their forces; copies to the host."""
+    @overload
+    def contacts(self, device: Literal[False] = False) -> Contacts: ...
+
+    @overload
+    def contacts(self, device: Literal[True]) -> DeviceContacts: ...
+
+    def contacts(self, device: bool = False) -> Contacts | DeviceContacts:
+        """The contacts of the last step, or of `forward`, with their forces; copies to the host.
+
+        With `device`, they stay on the device, in buffers that every such call fills again and that keep their memory:
+        only launches, no copy and no wait, so that a graph of your own can record the call.
+        """
+        if device:
+            return self._device_contacts()
         self._warn_if_unhealthy()
         with self._on_device():
             return self.physics.contacts(self.m, self.d)
@@ -391,7 +330,12 @@ class Simulation:
                 warnings.warn("; ".join(messages), HealthWarning, stacklevel=4)
 
 
-_ASSIGNABLE = tuple(name for name, value in vars(Simulation).items() if getattr(value, "fset", None)) + ("d", "m")
+_ASSIGNABLE = tuple(
+    name
+    for owner in (Simulation, Observation, Inputs)
+    for name, value in vars(owner).items()
+    if getattr(value, "fset", None) and not name.startswith("_")
+) + ("d", "m")
 
 
 def resolve_device(name: str | None) -> wp.Device:

@@ -11,13 +11,14 @@ import mujoco_warp as mjw
 import numpy as np
 import warp as wp
 
-from stickslip import arrays
+from stickslip import arrays, compilation
 from stickslip.errors import InputError, Unsupported
-from stickslip.physics.base import Contacts, Health, Physics
+from stickslip.physics.base import Contacts, Health, Physics, StagedPhysics
+from stickslip.physics.contacts import DeviceContacts
+from stickslip.physics.mjwarp import stages, touches
 from stickslip.physics.mjwarp.data import Data, find_not_finite, record_peak
 from stickslip.physics.mjwarp.derive import DERIVED, GROUPS, Derivation
 from stickslip.physics.mjwarp.fields import MODEL_FIELDS, OPTION_FIELDS, check, find_fit, owner_of, widen
-from stickslip.physics.mjwarp.private import ContactType
 from stickslip.state import ENTRIES, INTEGRATION, SHARED, State, parts_of
 
 ModelT = TypeVar("ModelT", bound=mjw.Model)
@@ -34,6 +35,8 @@ _NOT_KEPT = ("efc.J", "efc.J_colind")
 
 _ALWAYS = ("time", "qpos", "qvel", "act")
 _FORGET = "take state.without_memory()"
+# what a physics that finds poses only does not compute
+_NOT_POSES = frozenset("cvel qacc sensordata actuator_force actuator_length actuator_velocity".split())
 
 
 class WarpPhysics(Physics[ModelT, DataT]):
@@ -169,19 +172,38 @@ class WarpPhysics(Physics[ModelT, DataT]):
         return min(int(d.nacon.numpy()[0]), d.naconmax)
 
     def contacts(self, m: ModelT, d: DataT) -> Contacts:
-        n = self.contact_count(m, d)
-        force = wp.zeros(n, dtype=wp.spatial_vector)
-        mjw.contact_force(m, d, wp.array(np.arange(n), dtype=int), False, force)
-        c = d.contact
-        kept = (c.type.numpy()[:n] & int(ContactType.CONSTRAINT)) != 0  # the others serve distance sensors
-        return Contacts(
-            world=c.worldid.numpy()[:n][kept],
-            geom=c.geom.numpy()[:n][kept],
-            dist=c.dist.numpy()[:n][kept],
-            pos=c.pos.numpy()[:n][kept],
-            frame=c.frame.numpy()[:n][kept],
-            force=force.numpy()[kept],
-        )
+        found = self.make_contacts(m, d)
+        self.fill_contacts(m, d, found)
+        return found.numpy()
+
+    def make_contacts(self, m: ModelT, d: DataT) -> DeviceContacts:
+        own = type(self)
+        if own.contacts is not WarpPhysics.contacts and own.fill_contacts is WarpPhysics.fill_contacts:
+            return super().make_contacts(m, d)  # its contacts are not those of MuJoCo Warp's data
+        return DeviceContacts.make(d.naconmax, d.nworld)
+
+    def fill_contacts(self, m: ModelT, d: DataT, out: DeviceContacts) -> None:
+        touches.fill_contacts(m, d, out)
+
+    def forward(self, m: ModelT, d: DataT) -> DataT:
+        with compilation.unchanged(self.arrays(m, d)):
+            self.observe(m, d)
+        return d
+
+    def observe(self, m: ModelT, d: DataT) -> None:
+        """Results of a step from the present state: poses, sensors, contacts. `forward` then restores `arrays`."""
+        if self.promises.poses_only:
+            stages.find_poses(m, d)
+        elif isinstance(self, StagedPhysics):
+            for _, stage in self.stages(m, d)[:-1]:
+                stage()
+        else:
+            self.advance(m, d)
+
+    def field(self, m: ModelT, d: DataT, name: str) -> wp.array | None:
+        found = getattr(d, name, None)
+        hidden = self.promises.poses_only and name in _NOT_POSES
+        return found if isinstance(found, wp.array) and not hidden else None
 
     def health(self, m: ModelT, d: DataT) -> Health:
         bits = int(np.bitwise_or.reduce(d.overflow.numpy()))

@@ -23,6 +23,12 @@ def centre_of_mass(m: mjw.Model, d: mjw.Data) -> None:
     mjw.tendon(m, d)
 
 
+def find_poses(m: mjw.Model, d: mjw.Data) -> None:
+    """Poses of bodies, geoms, sites, cameras and lights, centres of mass, and tendons; nothing else."""
+    mjw.kinematics(m, d)
+    centre_of_mass(m, d)
+
+
 def sense_force(m: mjw.Model, d: mjw.Data) -> None:
     """Forces between bodies, where something reads them, and the sensors of acceleration and force."""
     wanted = not (m.opt.disableflags & mjw.DisableBit.SENSOR) and m.sensor_rne_postconstraint

@@ -15,9 +15,10 @@ from stickslip import parameters
 from stickslip.errors import InputError, Unsupported
 from stickslip.parameters import parameter
 from stickslip.physics.base import Contacts, Health, Promises
+from stickslip.physics.contacts import DeviceContacts
 from stickslip.physics.mjwarp.fields import WORLD_FIELDS
 from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
-from stickslip.physics.pbd import model
+from stickslip.physics.pbd import model, touches
 from stickslip.physics.pbd.find import GENTLE
 from stickslip.physics.pbd.lanes import WARP
 from stickslip.physics.pbd.layout import Options, Step, World
@@ -177,6 +178,12 @@ class ParticlePhysics(WarpPhysics[model.Model, Data], abc.ABC):
         wrench[:, :3] = np.einsum("nij,nj->ni", frame, force)
         return Contacts(world, np.stack([theirs, geom[particle]], axis=1), gap, field("point"), frame, wrench)
 
+    def make_contacts(self, m: model.Model, d: Data) -> DeviceContacts:
+        return DeviceContacts.make(d.nworld * workspace_of(d).touching.capacity, d.nworld)
+
+    def fill_contacts(self, m: model.Model, d: Data, out: DeviceContacts) -> None:
+        touches.fill_contacts(m.shape, workspace_of(d).touching, out)
+
     def health(self, m: model.Model, d: Data) -> Health:
         health = super().health(m, d)
         if not health.overflow:
@@ -235,6 +242,7 @@ class PbdR(ParticlePhysics):
         contacts_per_face=16,  # one per particle
         separation_speed=float(GENTLE),
         contact_sensors=False,
+        poses_only=True,
     )
     tolerance: float = parameter(
         1e-4,

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from stickslip import parameters
 from stickslip.errors import InputError, MissingExtra, Unsupported
 from stickslip.parameters import parameter
-from stickslip.physics.base import Contacts, DifferentiablePhysics, Health
+from stickslip.physics.base import Contacts, DifferentiablePhysics, Health, Promises
 from stickslip.physics.mjwarp.data import Data, extended
 from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
 from stickslip.physics.scm.cloud import Cloud
@@ -63,6 +63,7 @@ class Scm(WarpPhysics[Model, Data], DifferentiablePhysics[Model, Data]):
 
     name: ClassVar[str] = "scm"
     capturable: ClassVar[bool] = False
+    promises: ClassVar[Promises] = Promises(poses_only=True)
     points: int = parameter(150, "approximate number of points per geom", 6, 1_000_000)
     mesh_points: int = parameter(
         500,

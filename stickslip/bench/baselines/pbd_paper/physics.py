@@ -92,7 +92,7 @@ class Pbd(OneByOne):
     name: ClassVar[str] = "pbd"
     # velocities are differences of positions, with an ulp of 3e-8 m: 3e-5 m/s in each step of 1 ms
     promises: ClassVar[Promises] = Promises(
-        free_bodies_only=True, contacts_per_face=None, contact_sensors=False, velocity_error=5e-3
+        free_bodies_only=True, contacts_per_face=None, contact_sensors=False, velocity_error=5e-3, poses_only=True
     )
     iterations: int = parameter(10, "iterations in a substep", 1, 100_000)
     relaxation: float = parameter(
@@ -117,7 +117,9 @@ class Pbd(OneByOne):
 class _PbdR(OneByOne, abc.ABC):
     """PBD-R with every choice of the paper and of `stickslip.PbdR`; the defaults are the paper's."""
 
-    promises: ClassVar[Promises] = Promises(free_bodies_only=True, contacts_per_face=None, contact_sensors=False)
+    promises: ClassVar[Promises] = Promises(
+        free_bodies_only=True, contacts_per_face=None, contact_sensors=False, poses_only=True
+    )
     iterations: int = parameter(10, "most iterations in a substep", 1, 100_000)
     tolerance: float = parameter(
         0.0,

@@ -264,12 +264,30 @@ def report(m: Model, d: Data, settings: Settings) -> None:
     )
     report_step(m, work.problem, work.solver, work.dt_last, work.qvel_last, work.v_last)
     record_peak(d)
+    _sense(m, d)
+    convex.show_state(d, work.qpos, work.qvel)
+    wp.launch(_advance_time, dim=d.nworld, inputs=[m.opt.timestep, work.clock], outputs=[d.time])
+
+
+def _sense(m: Model, d: mjw.Data) -> None:
+    """What nobody needs to integrate: cameras, lights and sensors."""
     mjw.camlight(m, d)
     stages.sense_position(m, d)
     stages.sense_velocity(m, d)
     stages.sense_force(m, d)
-    convex.show_state(d, work.qpos, work.qvel)
-    wp.launch(_advance_time, dim=d.nworld, inputs=[m.opt.timestep, work.clock], outputs=[d.time])
+
+
+def observe(m: Model, d: Data, settings: Settings) -> None:
+    """Contacts, forces and sensors of the whole step that would be tried next; the state stays, the clock does not."""
+    work = workspace_of(d)
+    work.clock.asked.fill_(1)
+    begin(m, d, settings)
+    look(m, d)
+    wp.launch(choose_step, dim=d.nworld, inputs=[work.clock, settings.bounds])
+    _linearize(m, work, work.problem, 1.0, work.qpos, work.qvel, "z")
+    _solve(m, work, work.problem, settings.options(1.0), work.qvel, work.qvel, work.v_full)
+    report_step(m, work.problem, work.solver, work.dt, work.qvel, work.v_full)
+    _sense(m, d)
 
 
 def begin(m: Model, d: mjw.Data, settings: Settings) -> None:

@@ -91,6 +91,9 @@ class Cenic(ConvexPhysics):
             integrator.run(m, d, self._settings(), n)
         return d
 
+    def observe(self, m: model.Model, d: Data) -> None:
+        integrator.observe(m, d, self._settings())
+
     def compile(self, m: model.Model, d: Data) -> None:
         if not workspace_of(d).graphs:
             with compilation.unchanged(self.results(m, d)):
