@@ -145,6 +145,8 @@ class Physics(abc.ABC, Generic[M, D]):
     """Name on the command line and in results."""
     capturable: ClassVar[bool]
     """Whether `step` can be recorded into a graph and replayed; one that loops on the host cannot."""
+    shardable: ClassVar[bool] = True
+    """Whether threads can share its worlds; one that uses all cores by itself, or loops in Python, gains nothing."""
     promises: ClassVar[Promises] = Promises()
     """Where it differs by design from other physics."""
 

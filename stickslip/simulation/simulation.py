@@ -21,6 +21,7 @@ from stickslip.simulation import worlds as worlds_module
 from stickslip.simulation.inputs import Inputs
 from stickslip.simulation.observation import Observation
 from stickslip.simulation.randomize import Randomizer
+from stickslip.simulation.shards import Threaded
 from stickslip.state import INTEGRATION, State
 
 
@@ -35,6 +36,7 @@ class Simulation(Observation):
         timestep: overrides the model's, s
         nconmax: contacts to allow for in each world; None: the scene's hint, or MuJoCo Warp's guess
         njmax: constraint rows to allow for in each world; None: as for nconmax
+        threads: on a CPU, threads that share the worlds; results do not depend on it
     """
 
     __slots__ = (
@@ -60,6 +62,7 @@ class Simulation(Observation):
         timestep: float | None = None,
         nconmax: int | None = None,
         njmax: int | None = None,
+        threads: int = 1,
     ) -> None:
         if isinstance(nworld, bool) or not isinstance(nworld, (int, np.integer)) or nworld < 1:
             raise InputError(f"nworld is {nworld!r}: it must be a whole number, at least 1")
@@ -71,6 +74,16 @@ class Simulation(Observation):
         self.mjm = mjcf.load(scene, timestep=timestep)
         self.physics: Physics[Any, Any] = physics
         self.nworld = int(nworld)
+        if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
+            raise InputError(f"threads is {threads!r}: it must be a whole number, at least 1")
+        if threads > 1:
+            if self.device.is_cuda:
+                raise InputError(
+                    f"threads is {threads}: threads share worlds on a CPU; on {self.device.alias} leave it at 1"
+                )
+            if not physics.shardable:
+                raise Unsupported(f"{physics.name} uses all cores by itself: leave threads at 1")
+            self.physics = physics = Threaded(physics, min(int(threads), self.nworld))
         sizes = {
             "nconmax": _hint(self.mjm, "nconmax") if nconmax is None else nconmax,
             "njmax": _hint(self.mjm, "njmax") if njmax is None else njmax,
