@@ -50,6 +50,7 @@ class Shard:
         self.nworld = nworld
         self._graph: wp.Graph | None = None
         self._captured: tuple[Any, ...] = ()
+        self._kernels = compilation.OwnKernels()
         self._reads: WorldCopies | None = None
         self._writes: WorldCopies | None = None
 
@@ -73,23 +74,26 @@ class Shard:
         """Compile and capture its step, unless that has been done for the model as it is."""
         physics = self.physics
         if not physics.capturable:
-            physics.compile(self.m, self.d)
+            with self._kernels.used():
+                physics.compile(self.m, self.d)
             return
         if self._graph is not None and self._captured == physics.captured(self.m):
             return
         with compilation.unchanged({**physics.results(self.m, self.d), **physics.arrays(self.m, self.d)}):
             compilation.load_kernels(lambda: physics.step(self.m, self.d), device)
             self.d = physics.step(self.m, self.d)
-            self._graph = compilation.capture(lambda: physics.step(self.m, self.d), device)
+            with self._kernels.used():
+                self._graph = compilation.capture(lambda: physics.step(self.m, self.d), device)
         self._captured = physics.captured(self.m)
 
     def run(self, n: int) -> None:
         """Advance its worlds by n timesteps."""
-        if self._graph is None:
-            self.d = self.physics.run(self.m, self.d, n)
-        else:
-            for _ in range(n):
-                wp.capture_launch(self._graph)
+        with self._kernels.used():
+            if self._graph is None:
+                self.d = self.physics.run(self.m, self.d, n)
+            else:
+                for _ in range(n):
+                    wp.capture_launch(self._graph)
 
 
 class Shards:
