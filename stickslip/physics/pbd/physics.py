@@ -16,6 +16,7 @@ from stickslip.errors import InputError, Unsupported
 from stickslip.parameters import parameter
 from stickslip.physics.base import Contacts, Health, Promises
 from stickslip.physics.mjwarp.physics import WORLD_FIELDS, WarpPhysics, naming_unsupported
+from stickslip.physics.mjwarp.sizes import enlarged
 from stickslip.physics.pbd import model
 from stickslip.physics.pbd.find import GENTLE
 from stickslip.physics.pbd.lanes import WARP
@@ -175,6 +176,17 @@ class ParticlePhysics(WarpPhysics[model.Model, Data], abc.ABC):
         wrench = np.zeros((len(world), 6))
         wrench[:, :3] = np.einsum("nij,nj->ni", frame, force)
         return Contacts(world, np.stack([theirs, geom[particle]], axis=1), gap, field("point"), frame, wrench)
+
+    def default_sizes(self, mjm: mujoco.MjModel) -> tuple[int | None, int | None]:
+        return None, 1  # the workspace counts its particles; there are no rows
+
+    def buffer_sizes(self, m: model.Model, d: Data) -> tuple[int, int]:
+        return workspace_of(d).touching.capacity // 2, d.njmax
+
+    def needed_sizes(self, m: model.Model, d: Data, bits: int) -> tuple[int, int]:
+        wanted = int(workspace_of(d).touching.most.numpy().max(initial=0))
+        allowed, njmax = self.buffer_sizes(m, d)
+        return enlarged(allowed, wanted / 2), njmax
 
     def health(self, m: model.Model, d: Data) -> Health:
         health = super().health(m, d)
