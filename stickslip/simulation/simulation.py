@@ -13,8 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickslip import capacity, compilation, mjcf
 from stickslip.errors import BufferOverflow, DeviceError, Diverged, HealthWarning, InputError, Unsupported, unknown
-from stickslip.physics.base import Contacts, CountingPhysics, DifferentiablePhysics, Health, Physics, Stats
+from stickslip.physics.base import (
+    Contacts,
+    CountingPhysics,
+    DifferentiablePhysics,
+    GrowingPhysics,
+    Health,
+    Physics,
+    Stats,
+)
 from stickslip.physics.registry import DEFAULT, PHYSICS
+from stickslip.simulation.growth import Growth, put_back
 from stickslip.state import State, check_array
 
 
@@ -27,11 +36,12 @@ class Simulation:
         nworld: number of worlds
         device: "cpu", "cuda:0", ...; the first CUDA device if there is one, else the CPU
         timestep: overrides the model's, s
-        nconmax: contacts to allow for in each world; None: the scene's hint, or MuJoCo Warp's guess
+        nconmax: contacts to allow for in each world, on average; None: the scene's hint, or an estimate from the
+            model, and more when a step needs more
         njmax: constraint rows to allow for in each world; None: as for nconmax
     """
 
-    __slots__ = ("__weakref__", "_graph", "_warned", "d", "device", "m", "mjm", "nworld", "physics")
+    __slots__ = ("__weakref__", "_graph", "_growth", "_warned", "d", "device", "m", "mjm", "nworld", "physics")
 
     def __init__(
         self,
@@ -68,6 +78,9 @@ class Simulation:
             )
         self._graph: wp.Graph | None = None
         self._warned = False
+        self._growth: Growth | None = None
+        if isinstance(physics, GrowingPhysics) and None in (nconmax, njmax):
+            self._growth = Growth(physics, contacts=nconmax is None, rows=njmax is None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not hasattr(type(self), name):  # slots and properties are attributes of the class
@@ -179,6 +192,8 @@ class Simulation:
             return
         physics = self.physics
         with self._on_device():
+            if self._growth is not None:
+                self._growth.prepare(self)
             if not physics.capturable:
                 physics.compile(self.m, self.d)
                 return
@@ -193,6 +208,11 @@ class Simulation:
 
         With `cenic` and many worlds, n timesteps in one call take less time than one at a time: worlds need
         not wait for each other in between.
+
+        If contacts or constraint rows do not fit into a buffer whose size was not given, the steps of this call are
+        undone and repeated with a larger one; a HealthWarning says so once. `qpos` and all other arrays whose shape
+        does not depend on buffers stay the same objects, and so does `d`. Contacts and rows in `d` get new arrays.
+        Nothing is enlarged while a graph of the caller's is captured.
 
         With `check`, contacts that were dropped or a state that is no longer finite raise
         BufferOverflow or Diverged, and every world is back where it was before the call.
@@ -209,17 +229,26 @@ class Simulation:
             before = {name: wp.clone(array) for name, array in arrays.items()}
             if "overflow" in arrays:
                 arrays["overflow"].zero_()
-            self._advance(n)
+            try:
+                self._advance(n)
+            except BufferOverflow:  # it could not grow
+                put_back(self.physics.arrays(self.m, self.d), before)
+                raise
             health, arrays = self.health(), self.physics.arrays(self.m, self.d)
             if not health.ok:
-                for name, array in arrays.items():
-                    wp.copy(array, before[name])
+                put_back(arrays, before)
                 error = BufferOverflow if health.overflow else Diverged
                 raise error("; ".join(health.messages) + f". The state is as it was before these {n} steps.")
             if "overflow" in arrays:  # earlier steps, if they were not checked, may have overflowed
                 arrays["overflow"].assign(arrays["overflow"].numpy() | before["overflow"].numpy())
 
     def _advance(self, n: int) -> None:
+        if self._growth is None or n == 0 or self.device.is_capturing:
+            self._run(n)
+        else:
+            self._growth.advance(self, n)
+
+    def _run(self, n: int) -> None:
         if self._graph is None:
             with compilation.quiet():
                 self.d = self.physics.run(self.m, self.d, n)

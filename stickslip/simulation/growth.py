@@ -1,0 +1,223 @@
+"""Buffers that grow: steps for which they were too small are undone and repeated with larger ones.
+
+Before the steps of a call all that they read is copied on the device, by one launch. After them one number is read
+back: whether something was dropped in any world.
+"""
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import warp as wp
+
+from stickslip import capacity
+from stickslip.errors import BufferOverflow, HealthWarning, InputError
+from stickslip.physics.base import GrowingPhysics
+
+if TYPE_CHECKING:
+    from stickslip.simulation.simulation import Simulation
+
+wp.set_module_options({"enable_backward": False})
+
+_CHUNK = 8192
+"""Most bytes that a block of threads copies."""
+_LANES = 128
+"""Threads of such a block on CUDA."""
+_ALIGNMENT = 16
+
+
+@wp.kernel
+def _copy_chunks(
+    # In:
+    nlane: int,
+    size: wp.array[int],
+    source: wp.array[wp.uint64],
+    # Out:
+    target: wp.array[wp.uint64],
+):
+    chunk, lane = wp.tid()
+    n = size[chunk]
+    words = n // 4
+    word_in = wp.array(ptr=source[chunk], shape=(words,), dtype=wp.int32)
+    word_out = wp.array(ptr=target[chunk], shape=(words,), dtype=wp.int32)
+    for i in range(lane, words, nlane):
+        word_out[i] = word_in[i]
+    if lane == 0:
+        byte_in = wp.array(ptr=source[chunk], shape=(n,), dtype=wp.uint8)
+        byte_out = wp.array(ptr=target[chunk], shape=(n,), dtype=wp.uint8)
+        for i in range(4 * words, n):
+            byte_out[i] = byte_in[i]
+
+
+@wp.kernel
+def _find_bits(
+    # In:
+    mask: int,
+    overflow: wp.array[int],
+    # Out:
+    bits_out: wp.array[int],
+):
+    worldid = wp.tid()
+    bits = overflow[worldid] & mask
+    if bits != 0:
+        wp.atomic_or(bits_out, 0, bits)
+
+
+@wp.kernel
+def _clear_bits(mask: int, overflow: wp.array[int]):
+    worldid = wp.tid()
+    overflow[worldid] = overflow[worldid] & ~mask
+
+
+class Snapshot:
+    """A copy of arrays on their device, in memory that is allocated once; one launch takes it, one puts it back.
+
+    Args:
+        arrays: the arrays by name, all on one device
+    """
+
+    def __init__(self, arrays: Mapping[str, wp.array]) -> None:
+        self._arrays = [array for array in arrays.values() if array.size and array.is_contiguous]
+        self._others = [(a, wp.clone(a)) for a in arrays.values() if a.size and not a.is_contiguous]
+        offsets = np.cumsum([0, *(-(-array.capacity // _ALIGNMENT) * _ALIGNMENT for array in self._arrays)])
+        device = next(iter(arrays.values())).device
+        self._room = wp.empty(int(offsets[-1]), dtype=wp.uint8, device=device)
+        size, there, here = [], [], []
+        for array, offset in zip(self._arrays, offsets, strict=False):
+            total = array.size * wp.types.type_size_in_bytes(array.dtype)
+            starts = np.arange(0, total, _CHUNK)
+            size.append(np.minimum(_CHUNK, total - starts))
+            there.append(starts.astype(np.uint64) + np.uint64(array.ptr))
+            here.append(starts.astype(np.uint64) + np.uint64(self._room.ptr + int(offset)))
+        sizes = wp.array(np.concatenate([[], *size]), dtype=int, device=device)
+        arrays_at, copies_at = (
+            wp.array(np.concatenate([np.zeros(0, np.uint64), *p]), dtype=wp.uint64, device=device)
+            for p in (there, here)
+        )
+        nlane = _LANES if device.is_cuda else 1
+        self._take, self._put_back = (
+            wp.launch(
+                _copy_chunks,
+                dim=(sizes.size, nlane),
+                inputs=[nlane, sizes, source],
+                outputs=[target],
+                device=device,
+                block_dim=_LANES,
+                record_cmd=True,
+            )
+            for source, target in ((arrays_at, copies_at), (copies_at, arrays_at))
+        )
+
+    def take(self) -> None:
+        """Copy the arrays."""
+        self._take.launch()
+        for array, copy in self._others:
+            wp.copy(copy, array)
+
+    def put_back(self) -> None:
+        """Give the arrays the values back that they had when the copy was taken."""
+        self._put_back.launch()
+        for array, copy in self._others:
+            wp.copy(array, copy)
+
+
+class Growth:
+    """What a simulation needs to enlarge its buffers.
+
+    Args:
+        physics: the physics
+        contacts: whether nconmax may grow
+        rows: whether njmax may grow
+    """
+
+    def __init__(self, physics: GrowingPhysics[Any, Any], *, contacts: bool, rows: bool) -> None:
+        self._mask = physics.growable(contacts=contacts, rows=rows)
+        self._data: Any = None
+        self._told = False
+
+    def prepare(self, sim: "Simulation") -> None:
+        """Allocate what `advance` needs for the data of a simulation, unless that was done."""
+        if self._data is sim.d:
+            return
+        arrays = sim.physics.arrays(sim.m, sim.d)
+        self._snapshot = Snapshot(arrays)
+        self._bits = wp.zeros(1, dtype=int, device=sim.device)
+        self._find = wp.launch(
+            _find_bits,
+            dim=sim.nworld,
+            inputs=[self._mask, arrays["overflow"]],
+            outputs=[self._bits],
+            device=sim.device,
+            record_cmd=True,
+        )
+        self._data = sim.d
+
+    def advance(self, sim: "Simulation", n: int) -> None:
+        """Advance a simulation by n steps, again with larger buffers until nothing is dropped.
+
+        Raises:
+            BufferOverflow: memory does not suffice; the state is as before
+        """
+        physics = sim.physics
+        assert isinstance(physics, GrowingPhysics)
+        before = None
+        while True:
+            self.prepare(sim)
+            self._snapshot.take()
+            sim._run(n)
+            self._find.launch()
+            bits = int(self._bits.numpy()[0])
+            if not bits:
+                break
+            before = before or physics.buffer_sizes(sim.m, sim.d)
+            needed = physics.needed_sizes(sim.m, sim.d, bits)
+            self._snapshot.put_back()
+            self._enlarge(sim, physics, needed, n)
+        if before is not None and not self._told:
+            self._told = True
+            warnings.warn(_said(before, physics.buffer_sizes(sim.m, sim.d)), HealthWarning, stacklevel=4)
+
+    def _enlarge(self, sim: "Simulation", physics: GrowingPhysics[Any, Any], needed: tuple[int, int], n: int) -> None:
+        nconmax, njmax = needed
+        self._data = self._snapshot = None  # makes room
+        try:
+            larger = capacity.allocate(
+                lambda nworld: physics.make_data(sim.mjm, nworld, nconmax=nconmax, njmax=njmax),
+                sim.nworld,
+                sim.device,
+                least=64 * (nconmax + njmax),
+            )
+        except InputError as error:
+            self._bits.zero_()
+            raise BufferOverflow(
+                f"the buffers are too small, and memory does not suffice for nconmax={nconmax}, njmax={njmax}: {error}. "
+                f"The state is as it was before these {n} steps."
+            ) from error
+        sim.d = physics.adopt(sim.m, sim.d, larger)
+        overflow = physics.arrays(sim.m, sim.d)["overflow"]
+        wp.launch(_clear_bits, dim=sim.nworld, inputs=[self._mask], outputs=[overflow], device=sim.device)
+        sim._graph = None
+        sim.compile()
+
+
+def _said(before: tuple[int, int], after: tuple[int, int]) -> str:
+    """What is told of larger buffers."""
+    grown = [
+        (name, one, two)
+        for name, one, two in zip(("nconmax", "njmax"), before, after, strict=True)
+        if two > one  # the other is the user's, or was large enough
+    ]
+    changes = " and ".join(f"{name} from {one} to {two}" for name, one, two in grown)
+    fix = ", ".join(f"{name}={two}" for name, _, two in grown)
+    return (
+        f"buffers were too small, so steps were undone and repeated with larger ones, {changes}; nothing was dropped. "
+        f"Pass {fix}, or more, to avoid the pause. This is told once; health() has the peaks"
+    )
+
+
+def put_back(arrays: Mapping[str, wp.array], before: Mapping[str, wp.array]) -> None:
+    """Give arrays the values that were copied before; those that have grown since get them at their beginning."""
+    for name, array in arrays.items():
+        copy = before[name]
+        wp.copy(array if array.shape == copy.shape else array[tuple(slice(0, n) for n in copy.shape)], copy)
