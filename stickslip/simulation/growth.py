@@ -95,6 +95,7 @@ class Snapshot:
             wp.array(np.concatenate([np.zeros(0, np.uint64), *p]), dtype=wp.uint64, device=device)
             for p in (there, here)
         )
+        self._tables = (sizes, arrays_at, copies_at)  # a recorded launch keeps their addresses only
         nlane = _LANES if device.is_cuda else 1
         self._take, self._put_back = (
             wp.launch(
@@ -133,25 +134,27 @@ class Growth:
 
     def __init__(self, physics: GrowingPhysics[Any, Any], *, contacts: bool, rows: bool) -> None:
         self._mask = physics.growable(contacts=contacts, rows=rows)
-        self._data: Any = None
         self._told = False
+        self._data: Any = None
+        self._snapshot: Snapshot | None = None
 
-    def prepare(self, sim: "Simulation") -> None:
+    def prepare(self, sim: "Simulation") -> Snapshot:
         """Allocate what `advance` needs for the data of a simulation, unless that was done."""
-        if self._data is sim.d:
-            return
+        if self._snapshot is not None and self._data is sim.d:
+            return self._snapshot
         arrays = sim.physics.arrays(sim.m, sim.d)
         self._snapshot = Snapshot(arrays)
-        self._bits = wp.zeros(1, dtype=int, device=sim.device)
+        self._overflow, self._bits = arrays["overflow"], wp.zeros(1, dtype=int, device=sim.device)
         self._find = wp.launch(
             _find_bits,
             dim=sim.nworld,
-            inputs=[self._mask, arrays["overflow"]],
+            inputs=[self._mask, self._overflow],
             outputs=[self._bits],
             device=sim.device,
             record_cmd=True,
         )
         self._data = sim.d
+        return self._snapshot
 
     def advance(self, sim: "Simulation", n: int) -> None:
         """Advance a simulation by n steps, again with larger buffers until nothing is dropped.
@@ -163,8 +166,8 @@ class Growth:
         assert isinstance(physics, GrowingPhysics)
         before = None
         while True:
-            self.prepare(sim)
-            self._snapshot.take()
+            snapshot = self.prepare(sim)
+            snapshot.take()
             sim._run(n)
             self._find.launch()
             bits = int(self._bits.numpy()[0])
@@ -172,7 +175,8 @@ class Growth:
                 break
             before = before or physics.buffer_sizes(sim.m, sim.d)
             needed = physics.needed_sizes(sim.m, sim.d, bits)
-            self._snapshot.put_back()
+            snapshot.put_back()
+            del snapshot
             self._enlarge(sim, physics, needed, n)
         if before is not None and not self._told:
             self._told = True
@@ -180,22 +184,22 @@ class Growth:
 
     def _enlarge(self, sim: "Simulation", physics: GrowingPhysics[Any, Any], needed: tuple[int, int], n: int) -> None:
         nconmax, njmax = needed
-        self._data = self._snapshot = None  # makes room
+        self._snapshot = None  # makes room
         try:
             larger = capacity.allocate(
                 lambda nworld: physics.make_data(sim.mjm, nworld, nconmax=nconmax, njmax=njmax),
                 sim.nworld,
                 sim.device,
-                least=64 * (nconmax + njmax),
+                least=4 * (16 + sim.mjm.nv) * (nconmax + njmax),
             )
         except InputError as error:
             self._bits.zero_()
             raise BufferOverflow(
-                f"the buffers are too small, and memory does not suffice for nconmax={nconmax}, njmax={njmax}: {error}. "
+                f"the buffers are too small, and nconmax={nconmax}, njmax={njmax} do not fit into memory: {error}. "
                 f"The state is as it was before these {n} steps."
             ) from error
         sim.d = physics.adopt(sim.m, sim.d, larger)
-        overflow = physics.arrays(sim.m, sim.d)["overflow"]
+        overflow = physics.arrays(sim.m, sim.d)["overflow"]  # of the caller's own steps, perhaps
         wp.launch(_clear_bits, dim=sim.nworld, inputs=[self._mask], outputs=[overflow], device=sim.device)
         sim._graph = None
         sim.compile()

@@ -52,9 +52,9 @@ def _is_part(value: Any) -> bool:
 
 
 def _members(part: Any) -> list[str]:
-    if isinstance(part, dict):
-        return list(part)
-    return list(part._cls.vars) if isinstance(part, StructInstance) else list(vars(part))
+    if isinstance(part, StructInstance):
+        return list(type(part)._cls.vars)  # pyright: ignore[reportAttributeAccessIssue]
+    return list(part) if isinstance(part, dict) else list(vars(part))
 
 
 def _get(part: Any, name: str) -> Any:

@@ -119,6 +119,7 @@ def geom_pairs(mjm: mujoco.MjModel) -> tuple[NDArray[np.integer], NDArray[np.int
     body = mjm.geom_bodyid
     weld = mjm.body_weldid[body]
     parent = mjm.body_weldid[mjm.body_parentid[weld]]
+    moves = mjm.body_dofnum[weld] > 0
     filters_parent = not mjm.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
     found = [np.stack([mjm.pair_geom1, mjm.pair_geom2], axis=1).astype(int)]
     for g in range(mjm.ngeom):
@@ -126,7 +127,7 @@ def geom_pairs(mjm: mujoco.MjModel) -> tuple[NDArray[np.integer], NDArray[np.int
         meets = (mjm.geom_contype[g] & mjm.geom_conaffinity[others]) | (
             mjm.geom_conaffinity[g] & mjm.geom_contype[others]
         )
-        chosen = (meets != 0) & (weld[others] != weld[g])
+        chosen = (meets != 0) & (weld[others] != weld[g]) & (moves[others] | moves[g])
         if filters_parent and weld[g]:
             chosen &= (weld[others] == 0) | ((parent[others] != weld[g]) & (weld[others] != parent[g]))
         if mjm.nexclude:  # bodies in the order of their geoms
