@@ -4,8 +4,10 @@ Before the steps of a call all that they read is copied on the device, by one la
 back: whether something was dropped in any world.
 """
 
+import ctypes
+import functools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,26 +24,25 @@ wp.set_module_options({"enable_backward": False})
 
 _CHUNK = 8192
 """Most bytes that a block of threads copies."""
-_LANES = 128
-"""Threads of such a block on CUDA."""
+_LANES = wp.constant(128)
+"""Threads of such a block."""
 _ALIGNMENT = 16
 
 
 @wp.kernel
 def _copy_chunks(
     # In:
-    nlane: int,
-    size: wp.array[int],
+    length: wp.array[int],
     source: wp.array[wp.uint64],
     # Out:
     target: wp.array[wp.uint64],
 ):
     chunk, lane = wp.tid()
-    n = size[chunk]
+    n = length[chunk]
     words = n // 4
     word_in = wp.array(ptr=source[chunk], shape=(words,), dtype=wp.int32)
     word_out = wp.array(ptr=target[chunk], shape=(words,), dtype=wp.int32)
-    for i in range(lane, words, nlane):
+    for i in range(lane, words, _LANES):
         word_out[i] = word_in[i]
     if lane == 0:
         byte_in = wp.array(ptr=source[chunk], shape=(n,), dtype=wp.uint8)
@@ -71,56 +72,73 @@ def _clear_bits(mask: int, overflow: wp.array[int]):
 
 
 class Snapshot:
-    """A copy of arrays on their device, in memory that is allocated once; one launch takes it, one puts it back.
+    """A copy of arrays on their device, in memory that is allocated once; on CUDA one launch takes it or puts it back.
 
     Args:
         arrays: the arrays by name, all on one device
     """
 
     def __init__(self, arrays: Mapping[str, wp.array]) -> None:
-        self._arrays = [array for array in arrays.values() if array.size and array.is_contiguous]
-        self._others = [(a, wp.clone(a)) for a in arrays.values() if a.size and not a.is_contiguous]
-        offsets = np.cumsum([0, *(-(-array.capacity // _ALIGNMENT) * _ALIGNMENT for array in self._arrays)])
+        whole = [array for array in arrays.values() if array.size and array.is_contiguous]
+        self._views = [(a, wp.clone(a)) for a in arrays.values() if a.size and not a.is_contiguous]
+        sizes = [array.size * wp.types.type_size_in_bytes(array.dtype) for array in whole]
+        offsets = np.cumsum([0, *(-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes)])
         device = next(iter(arrays.values())).device
-        self._room = wp.empty(int(offsets[-1]), dtype=wp.uint8, device=device)
-        size, there, here = [], [], []
-        for array, offset in zip(self._arrays, offsets, strict=False):
-            total = array.size * wp.types.type_size_in_bytes(array.dtype)
-            starts = np.arange(0, total, _CHUNK)
-            size.append(np.minimum(_CHUNK, total - starts))
-            there.append(starts.astype(np.uint64) + np.uint64(array.ptr))
-            here.append(starts.astype(np.uint64) + np.uint64(self._room.ptr + int(offset)))
-        sizes = wp.array(np.concatenate([[], *size]), dtype=int, device=device)
-        arrays_at, copies_at = (
-            wp.array(np.concatenate([np.zeros(0, np.uint64), *p]), dtype=wp.uint64, device=device)
-            for p in (there, here)
-        )
-        self._tables = (sizes, arrays_at, copies_at)  # a recorded launch keeps their addresses only
-        nlane = _LANES if device.is_cuda else 1
-        self._take, self._put_back = (
+        room = wp.empty(int(offsets[-1]), dtype=wp.uint8, device=device)
+        ours = [room.ptr + int(offset) for offset in offsets[:-1]]
+        theirs = [int(array.ptr) for array in whole]
+        self._kept = [room, *whole]  # all below has their addresses only
+        if device.is_cuda:
+            self._take, self._put_back = self._launches(sizes, theirs, ours, device)
+        else:
+            self._take = functools.partial(_move, list(zip(ours, theirs, sizes, strict=True)))
+            self._put_back = functools.partial(_move, list(zip(theirs, ours, sizes, strict=True)))
+
+    def _launches(
+        self, sizes: list[int], theirs: list[int], ours: list[int], device: wp.Device
+    ) -> tuple[Callable[[], None], Callable[[], None]]:
+        """What copies the arrays, and what copies back."""
+        starts = [np.arange(0, size, _CHUNK) for size in sizes]
+        lengths = [np.minimum(_CHUNK, size - start) for size, start in zip(sizes, starts, strict=True)]
+        length = wp.array(np.concatenate(lengths), dtype=int, device=device)
+
+        def addresses(arrays: list[int]) -> wp.array:
+            chunks = [start.astype(np.uint64) + np.uint64(array) for start, array in zip(starts, arrays, strict=True)]
+            return wp.array(np.concatenate(chunks), dtype=wp.uint64, device=device)
+
+        source, target = addresses(theirs), addresses(ours)
+        self._kept += [length, source, target]
+        take, put_back = (
             wp.launch(
                 _copy_chunks,
-                dim=(sizes.size, nlane),
-                inputs=[nlane, sizes, source],
-                outputs=[target],
+                dim=(length.size, _LANES),
+                inputs=[length, one],
+                outputs=[two],
                 device=device,
                 block_dim=_LANES,
                 record_cmd=True,
             )
-            for source, target in ((arrays_at, copies_at), (copies_at, arrays_at))
+            for one, two in ((source, target), (target, source))
         )
+        return take.launch, put_back.launch
 
     def take(self) -> None:
         """Copy the arrays."""
-        self._take.launch()
-        for array, copy in self._others:
+        self._take()
+        for array, copy in self._views:
             wp.copy(copy, array)
 
     def put_back(self) -> None:
         """Give the arrays the values back that they had when the copy was taken."""
-        self._put_back.launch()
-        for array, copy in self._others:
+        self._put_back()
+        for array, copy in self._views:
             wp.copy(array, copy)
+
+
+def _move(parts: list[tuple[int, int, int]]) -> None:
+    """Copy memory of the host: target, source and bytes of each part. A launch for all takes ten times as long."""
+    for target, source, size in parts:
+        ctypes.memmove(target, source, size)
 
 
 class Growth:
@@ -144,17 +162,28 @@ class Growth:
             return self._snapshot
         arrays = sim.physics.arrays(sim.m, sim.d)
         self._snapshot = Snapshot(arrays)
-        self._overflow, self._bits = arrays["overflow"], wp.zeros(1, dtype=int, device=sim.device)
-        self._find = wp.launch(
-            _find_bits,
-            dim=sim.nworld,
-            inputs=[self._mask, self._overflow],
-            outputs=[self._bits],
-            device=sim.device,
-            record_cmd=True,
-        )
+        self._overflow = arrays["overflow"]
+        if sim.device.is_cuda:
+            self._bits = wp.zeros(1, dtype=int, device=sim.device)
+            self._find = wp.launch(
+                _find_bits,
+                dim=sim.nworld,
+                inputs=[self._mask, self._overflow],
+                outputs=[self._bits],
+                device=sim.device,
+                record_cmd=True,
+            )
+        else:
+            self._seen = self._overflow.numpy()
         self._data = sim.d
         return self._snapshot
+
+    def _overflowed(self) -> int:
+        """The bits of all worlds that larger buffers help against."""
+        if not self._overflow.device.is_cuda:
+            return int(np.bitwise_or.reduce(self._seen)) & self._mask
+        self._find.launch()
+        return int(self._bits.numpy()[0])
 
     def advance(self, sim: "Simulation", n: int) -> None:
         """Advance a simulation by n steps, again with larger buffers until nothing is dropped.
@@ -169,8 +198,7 @@ class Growth:
             snapshot = self.prepare(sim)
             snapshot.take()
             sim._run(n)
-            self._find.launch()
-            bits = int(self._bits.numpy()[0])
+            bits = self._overflowed()
             if not bits:
                 break
             before = before or physics.buffer_sizes(sim.m, sim.d)
@@ -193,7 +221,6 @@ class Growth:
                 least=4 * (16 + sim.mjm.nv) * (nconmax + njmax),
             )
         except InputError as error:
-            self._bits.zero_()
             raise BufferOverflow(
                 f"the buffers are too small, and nconmax={nconmax}, njmax={njmax} do not fit into memory: {error}. "
                 f"The state is as it was before these {n} steps."
