@@ -190,7 +190,8 @@ def test_a_step_reads_one_number(device: str, monkeypatch: pytest.MonkeyPatch) -
     assert read == ([] if device == "cpu" else [1])  # a CPU has nothing to copy
 
 
-def test_a_snapshot_puts_back_every_bit(device: str) -> None:
+@pytest.mark.parametrize("launched", [None, True], ids=["default", "by kernels"])
+def test_a_snapshot_puts_back_every_bit(launched: bool | None, device: str) -> None:
     rng = np.random.default_rng(0)
     arrays = {
         "long": wp.array(rng.normal(size=(70, 301)).astype(np.float32)),
@@ -201,13 +202,21 @@ def test_a_snapshot_puts_back_every_bit(device: str) -> None:
         "view": wp.array(rng.normal(size=(5, 6)).astype(np.float32))[:, 2:4],
     }
     wanted = {name: array.numpy().copy() for name, array in arrays.items()}
-    snapshot = growth.Snapshot(arrays)
+    snapshot = growth.Snapshot(arrays, launched=launched)
     snapshot.take()
     for array in arrays.values():
         array.zero_()
     snapshot.put_back()
     for name, array in arrays.items():
         assert array.numpy().tobytes() == wanted[name].tobytes(), name
+
+
+def test_overflow_is_found_and_cleared_on_the_device(device: str) -> None:
+    overflow, found = wp.array([0, 5, 0, 8 | 512], dtype=int), wp.zeros(1, dtype=int)
+    wp.launch(growth._find_bits, dim=4, inputs=[1 | 2 | 8, overflow], outputs=[found])
+    assert found.numpy()[0] == 1 | 8
+    wp.launch(growth._clear_bits, dim=4, inputs=[1 | 8], outputs=[overflow])
+    assert overflow.numpy().tolist() == [0, 4, 0, 512]
 
 
 # Sizes from the model.

@@ -76,9 +76,10 @@ class Snapshot:
 
     Args:
         arrays: the arrays by name, all on one device
+        launched: whether kernels copy; None: on CUDA
     """
 
-    def __init__(self, arrays: Mapping[str, wp.array]) -> None:
+    def __init__(self, arrays: Mapping[str, wp.array], *, launched: bool | None = None) -> None:
         whole = [array for array in arrays.values() if array.size and array.is_contiguous]
         self._views = [(a, wp.clone(a)) for a in arrays.values() if a.size and not a.is_contiguous]
         sizes = [array.size * wp.types.type_size_in_bytes(array.dtype) for array in whole]
@@ -88,7 +89,7 @@ class Snapshot:
         ours = [room.ptr + int(offset) for offset in offsets[:-1]]
         theirs = [int(array.ptr) for array in whole]
         self._kept = [room, *whole]  # all below has their addresses only
-        if device.is_cuda:
+        if device.is_cuda if launched is None else launched:
             self._take, self._put_back = self._launches(sizes, theirs, ours, device)
         else:
             self._take = functools.partial(_move, list(zip(ours, theirs, sizes, strict=True)))
