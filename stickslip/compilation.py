@@ -172,9 +172,8 @@ class OwnKernels:
         known = self._copies.get(id(original))
         if known is None:
             handle = f"wp_{module.name}_{module.increment_id()}"
-            loaded = context.runtime.llvm.wp_load_obj(
-                original.binary_path.encode(), handle.encode(), wp.config.legacy_cpu_linker
-            )
+            llvm: Any = context.runtime.llvm
+            loaded = llvm.wp_load_obj(original.binary_path.encode(), handle.encode(), wp.config.legacy_cpu_linker)
             if loaded != 0:
                 raise RuntimeError(f"could not load the kernels of {module.name} once more")
             copied = context.ModuleExec(
@@ -201,10 +200,10 @@ def _load_by_thread() -> None:
     if getattr(load, "by_thread", False):
         return
 
-    def load_by_thread(module: Any, device: Any, *args: Any, **kwargs: Any) -> Any:
-        loaded = load(module, device, *args, **kwargs)
+    def load_by_thread(self: Any, device: Any, *args: Any, **kwargs: Any) -> Any:
+        loaded = load(self, device, *args, **kwargs)
         own: OwnKernels | None = getattr(_own, "kernels", None)
-        return loaded if own is None or loaded is None or loaded.device.is_cuda else own.of(module, loaded)
+        return loaded if own is None or loaded is None or loaded.device.is_cuda else own.of(self, loaded)
 
-    load_by_thread.by_thread = True  # type: ignore[attr-defined]
-    context.Module.load = load_by_thread
+    load_by_thread.by_thread = True  # pyright: ignore[reportFunctionMemberAccess]
+    context.Module.load = load_by_thread  # pyright: ignore[reportAttributeAccessIssue]

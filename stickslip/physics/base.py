@@ -285,6 +285,32 @@ class Physics(abc.ABC, Generic[M, D]):
         raise NotImplementedError(f"{self.name} has make_contacts without fill_contacts")
 
 
+class GrowingPhysics(Physics[M, D]):
+    """A physics with buffers of fixed size that can be made larger between two steps."""
+
+    @abc.abstractmethod
+    def growable(self, *, contacts: bool, rows: bool) -> int:
+        """Bits of `overflow` against which a larger nconmax (`contacts`) or njmax (`rows`) helps."""
+
+    @abc.abstractmethod
+    def buffer_sizes(self, m: M, d: D) -> tuple[int, int]:
+        """The sizes of the buffers per world: (nconmax, njmax)."""
+
+    @abc.abstractmethod
+    def needed_sizes(self, m: M, d: D, bits: int) -> tuple[int, int]:
+        """Sizes that are likely to be enough after steps with these bits of `overflow`: at least twice as large.
+
+        A size that they say nothing about stays.
+        """
+
+    @abc.abstractmethod
+    def adopt(self, m: M, d: D, larger: D) -> D:
+        """The data with the buffers of `larger`, which `make_data` made for the same model and number of worlds.
+
+        Nothing that a step reads changes. Arrays whose shape does not depend on the sizes stay the same objects.
+        """
+
+
 class StagedPhysics(Physics[M, D]):
     """A physics whose step is a sequence of stages that can be run, and timed, one by one."""
 

@@ -18,7 +18,8 @@ import warp as wp
 from stickslip import arrays, compilation
 from stickslip.copies import WorldCopies
 from stickslip.errors import InputError, Unsupported
-from stickslip.physics.base import Contacts, CountingPhysics, Health, Physics, Stats
+from stickslip.physics.base import Contacts, CountingPhysics, GrowingPhysics, Health, Physics, Stats
+from stickslip.simulation.growth import Growth
 from stickslip.state import INTEGRATION, PARTS, State, concatenated
 
 T = TypeVar("T")
@@ -39,15 +40,28 @@ class Shard:
 
     Args:
         physics: the physics
-        m, d: its model and data
-        first: number of its first world
-        nworld: how many it has
+        mjm, m: the model on the host, and on the device
+        d: data of the worlds
+        first: number of the first world
+        nworld: how many there are
+        growth: enlarges its buffers; None if they do not grow
     """
 
-    def __init__(self, physics: Physics[Any, Any], m: Any, d: Any, first: int, nworld: int) -> None:
-        self.physics, self.m, self.d = physics, m, d
+    def __init__(
+        self,
+        physics: Physics[Any, Any],
+        mjm: mujoco.MjModel,
+        m: Any,
+        d: Any,
+        first: int,
+        nworld: int,
+        growth: Growth | None,
+    ) -> None:
+        self.physics, self.mjm, self.m, self.d = physics, mjm, m, d
+        self.device = wp.get_device("cpu")
         self.worlds = slice(first, first + nworld)
         self.nworld = nworld
+        self._growth = growth
         self._graph: wp.Graph | None = None
         self._captured: tuple[Any, ...] = ()
         self._kernels = compilation.OwnKernels()
@@ -70,7 +84,7 @@ class Shard:
         if self._writes is not None:
             self._writes.run()
 
-    def compile(self, device: wp.Device) -> None:
+    def compile(self) -> None:
         """Compile and capture its step, unless that has been done for the model as it is."""
         physics = self.physics
         if not physics.capturable:
@@ -80,14 +94,26 @@ class Shard:
         if self._graph is not None and self._captured == physics.captured(self.m):
             return
         with compilation.unchanged({**physics.results(self.m, self.d), **physics.arrays(self.m, self.d)}):
-            compilation.load_kernels(lambda: physics.step(self.m, self.d), device)
+            compilation.load_kernels(lambda: physics.step(self.m, self.d), self.device)
             self.d = physics.step(self.m, self.d)
             with self._kernels.used():
-                self._graph = compilation.capture(lambda: physics.step(self.m, self.d), device)
+                self._graph = compilation.capture(lambda: physics.step(self.m, self.d), self.device)
         self._captured = physics.captured(self.m)
 
-    def run(self, n: int) -> None:
-        """Advance its worlds by n timesteps."""
+    def advance(self, n: int) -> int:
+        """Advance its worlds by n timesteps; whether larger buffers are needed: see `Growth.attempt`."""
+        self.read()
+        if self._growth is not None:
+            return self._growth.attempt(self, n)
+        self._run(n)
+        return 0
+
+    def repeat(self, n: int, needs: int) -> None:
+        """Repeat the steps of `advance` with larger buffers, where they are needed; not for several at a time."""
+        if self._growth is not None and needs:
+            self._growth.repeat(self, n, needs)
+
+    def _run(self, n: int) -> None:
         with self._kernels.used():
             if self._graph is None:
                 self.d = self.physics.run(self.m, self.d, n)
@@ -110,7 +136,7 @@ class Shards:
         own = first.physics.arrays(first.m, first.d)
         self.arrays = {name: self._whole(name) for name in own if name in _SHOWN}  # a memory stays with its thread
         self.results: dict[str, wp.array] = {}
-        self._bind()
+        self.bind()
 
     def _whole(self, name: str) -> wp.array:
         parts = [shard.physics.field(shard.m, shard.d, name) for shard in self.shards]
@@ -120,7 +146,8 @@ class Shards:
                 wp.copy(whole[shard.worlds], part)
         return whole
 
-    def _bind(self) -> None:
+    def bind(self) -> None:
+        """Tell shards which arrays to read and write; again when theirs are others."""
         given = {name: array for name, array in self.arrays.items() if array.size}
         shown = {**given, **{name: array for name, array in self.results.items() if array.size}}
         for shard in self.shards:
@@ -136,7 +163,7 @@ class Shards:
             if found is None or found.shape[:1] != (first.nworld,):
                 return None
             self.results[name] = self._whole(name)
-            self._bind()
+            self.bind()
         return self.results[name]
 
     def __getattr__(self, name: str) -> Any:
@@ -156,15 +183,17 @@ class Threaded(CountingPhysics[Models, Shards]):
     Args:
         physics: the physics of each thread
         threads: number of threads
+        grows: whether nconmax and njmax may grow
     """
 
     capturable: ClassVar[bool] = False
 
-    def __init__(self, physics: Physics[Any, Any], threads: int) -> None:
+    def __init__(self, physics: Physics[Any, Any], threads: int, grows: tuple[bool, bool] = (True, True)) -> None:
         self.physics = physics
         self.name = physics.name  # type: ignore[misc]
         self.promises = physics.promises  # type: ignore[misc]
         self.threads = threads
+        self._grows = grows
         self._models = Models([])
         self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="stickslip")
 
@@ -182,27 +211,31 @@ class Threaded(CountingPhysics[Models, Shards]):
     def make_data(
         self, mjm: mujoco.MjModel, nworld: int, *, nconmax: int | None = None, njmax: int | None = None
     ) -> Shards:
-        bounds = np.linspace(0, nworld, self.threads + 1).round().astype(int)  # equal parts, or one more
+        count = min(self.threads, nworld)
+        bounds = np.linspace(0, nworld, count + 1).round().astype(int)  # equal parts, or one more
         shards = []
-        for part, first, end in zip(self._models.parts, bounds[:-1], bounds[1:], strict=True):
+        for part, first, end in zip(self._models.parts[:count], bounds[:-1], bounds[1:], strict=True):
             d = self.physics.make_data(mjm, int(end - first), nconmax=nconmax, njmax=njmax)
-            shards.append(Shard(self.physics, part, d, int(first), int(end - first)))
+            growth = None
+            if isinstance(self.physics, GrowingPhysics) and any(self._grows):
+                growth = Growth(self.physics, contacts=self._grows[0], rows=self._grows[1])
+            shards.append(Shard(self.physics, mjm, part, d, int(first), int(end - first), growth))
         return Shards(shards)
 
     def step(self, m: Models, d: Shards) -> Shards:
         return self.run(m, d, 1)
 
     def run(self, m: Models, d: Shards, n: int) -> Shards:
-        def advance(shard: Shard) -> None:
-            shard.read()
-            shard.run(n)
-            shard.write()
-
-        list(self._pool.map(advance, d.shards))
+        needs = list(self._pool.map(lambda shard: shard.advance(n), d.shards))
+        for shard, need in zip(d.shards, needs, strict=True):
+            shard.repeat(n, need)
+        if any(needs):
+            d.bind()
+        list(self._pool.map(Shard.write, d.shards))
         return d
 
     def compile(self, m: Models, d: Shards) -> None:
-        self._each(d, lambda shard: shard.compile(wp.get_device()))
+        self._each(d, Shard.compile)
 
     def get_state(self, m: Models, d: Shards, signature: int = INTEGRATION) -> State:
         def of(shard: Shard) -> State:

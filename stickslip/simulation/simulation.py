@@ -14,10 +14,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickslip import arrays, capacity, compilation, mjcf
 from stickslip.errors import BufferOverflow, DeviceError, Diverged, HealthWarning, InputError, Unsupported, unknown
-from stickslip.physics.base import Contacts, CountingPhysics, DifferentiablePhysics, Health, Physics, Stats
+from stickslip.physics.base import (
+    Contacts,
+    CountingPhysics,
+    DifferentiablePhysics,
+    GrowingPhysics,
+    Health,
+    Physics,
+    Stats,
+)
 from stickslip.physics.contacts import DeviceContacts
 from stickslip.physics.registry import DEFAULT, PHYSICS
 from stickslip.simulation import worlds as worlds_module
+from stickslip.simulation.growth import Growth, put_back
 from stickslip.simulation.inputs import Inputs
 from stickslip.simulation.observation import Observation
 from stickslip.simulation.randomize import Randomizer
@@ -34,13 +43,15 @@ class Simulation(Observation):
         nworld: number of worlds
         device: "cpu", "cuda:0", ...; the first CUDA device if there is one, else the CPU
         timestep: overrides the model's, s
-        nconmax: contacts to allow for in each world; None: the scene's hint, or MuJoCo Warp's guess
+        nconmax: contacts to allow for in each world, on average; None: the scene's hint, or an estimate from the
+            model, and more when a step needs more
         njmax: constraint rows to allow for in each world; None: as for nconmax
         threads: on a CPU, threads that share the worlds; results do not depend on it
     """
 
     __slots__ = (
         "__weakref__",
+        "_growth",
         "_keyframes",
         "_randomizer",
         "_warned",
@@ -83,7 +94,7 @@ class Simulation(Observation):
                 )
             if not physics.shardable:
                 raise Unsupported(f"{physics.name} uses all cores by itself: leave threads at 1")
-            self.physics = physics = Threaded(physics, min(int(threads), self.nworld))
+            self.physics = physics = Threaded(physics, min(int(threads), self.nworld), (nconmax is None, njmax is None))
         sizes = {
             "nconmax": _hint(self.mjm, "nconmax") if nconmax is None else nconmax,
             "njmax": _hint(self.mjm, "njmax") if njmax is None else njmax,
@@ -100,6 +111,9 @@ class Simulation(Observation):
         self._warned = False
         self._keyframes: dict[int, State] = {}
         self._randomizer = Randomizer(self.nworld, self.device)
+        self._growth: Growth | None = None
+        if isinstance(physics, GrowingPhysics) and None in (nconmax, njmax):
+            self._growth = Growth(physics, contacts=nconmax is None, rows=njmax is None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not hasattr(type(self), name):  # slots and properties are attributes of the class
@@ -158,6 +172,8 @@ class Simulation(Observation):
             return
         physics = self.physics
         with self._on_device():
+            if self._growth is not None:
+                self._growth.prepare(self)
             if not physics.capturable:
                 physics.compile(self.m, self.d)
                 return
@@ -172,6 +188,11 @@ class Simulation(Observation):
 
         With `cenic` and many worlds, n timesteps in one call take less time than one at a time: worlds need
         not wait for each other in between.
+
+        If contacts or constraint rows do not fit into a buffer whose size was not given, the steps of this call are
+        undone and repeated with a larger one; a HealthWarning says so once. `qpos` and all other arrays whose shape
+        does not depend on buffers stay the same objects, and so does `d`. Contacts and rows in `d` get new arrays.
+        Nothing is enlarged while a graph of the caller's is captured.
 
         With `check`, contacts that were dropped or a state that is no longer finite raise
         BufferOverflow or Diverged, and every world is back where it was before the call.
@@ -188,11 +209,14 @@ class Simulation(Observation):
             before = {name: wp.clone(array) for name, array in own.items()}
             if "overflow" in own:
                 own["overflow"].zero_()
-            self._advance(n)
+            try:
+                self._advance(n)
+            except BufferOverflow:  # it could not grow
+                put_back(self.physics.arrays(self.m, self.d), before)
+                raise
             health, own = self.health(), self.physics.arrays(self.m, self.d)
             if not health.ok:
-                for name, array in own.items():
-                    wp.copy(array, before[name])
+                put_back(own, before)
                 self._refused.zero_()  # they are told now
                 error = BufferOverflow if health.overflow else Diverged
                 raise error("; ".join(health.messages) + f". The state is as it was before these {n} steps.")
@@ -200,6 +224,12 @@ class Simulation(Observation):
                 own["overflow"].assign(own["overflow"].numpy() | before["overflow"].numpy())
 
     def _advance(self, n: int) -> None:
+        if self._growth is None or n == 0 or self.device.is_capturing:
+            self._run(n)
+        else:
+            self._growth.advance(self, n)
+
+    def _run(self, n: int) -> None:
         capturing = self.device.is_capturing  # a graph of the caller's: a graph cannot be launched into it
         if capturing and not self.physics.capturable:
             raise Unsupported(f"{self.physics.name} cannot be captured: its steps loop on the host")
