@@ -8,6 +8,7 @@ from typing import NamedTuple
 import warp as wp
 
 from stickslip.physics.mjwarp.private import vec5
+from stickslip.physics.mjwarp.touches import Gaps
 
 wp.set_module_options({"enable_backward": False})
 
@@ -115,6 +116,7 @@ class Contacts:
     adhesion: wp.array[float]
     efc_address: wp.array2d[int]
     overflow: wp.array[int]  # of the data, (nworld,)
+    gaps: Gaps
 
 
 @wp.struct

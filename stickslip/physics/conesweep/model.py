@@ -90,7 +90,7 @@ def put_model(
     mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None, settings: Settings, speculative_margin: float
 ) -> Model:
     """MuJoCo Warp's model on the current device, with the cone sweep's layout."""
-    m = rowfree.put_model(rowfree.with_margin(mjm, speculative_margin), batch_sizes)
+    m = rowfree.put_model(rowfree.with_margin(mjm, speculative_margin), batch_sizes, mjm)
     sources, columns = rows_of_model(mjm)
     eqid, _ = equalities_of_model(mjm)
     tree = make_tree(mjm, m, flat(columns))

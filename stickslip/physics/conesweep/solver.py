@@ -332,7 +332,7 @@ def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, H: wp.array)
         H: the integrator's matrix
     """
     tree, settings = m.sweep.tree, m.sweep.settings
-    contacts, bodies = contacts_of(d), bodies_of(m, d, qacc_free)
+    contacts, bodies = contacts_of(m, d), bodies_of(m, d, qacc_free)
     joints, welds = joints_of(m, d), welds_of(m, d)
     s.counters.zero_()
     if is_on(m, mjw.DisableBit.CONTACT):
@@ -361,7 +361,7 @@ def remember(m: Model, d: mjw.Data, s: Workspace) -> None:
     inputs = [
         s.wide,
         m.sweep.tree,
-        contacts_of(d),
+        contacts_of(m, d),
         bodies_of(m, d, d.qacc),
         m.sweep.settings,
         s.previous,

@@ -149,6 +149,7 @@ class DropIn(Generic[ModelT, DataT]):
         mjw.fwd_actuation(m, d)
         self.fwd_acceleration(m, d)
         prediction = self.pipeline.solve(m, d)
+        stages.sense_touches(m, d)
         stages.sense_force(m, d)
         self.pipeline.integrate(m, d, prediction)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from stickslip.errors import InputError, Unsupported
 from stickslip.physics.base import Contacts, Health, Physics
 from stickslip.physics.mjwarp.data import Data, find_not_finite, record_peak
-from stickslip.physics.mjwarp.private import ContactType
+from stickslip.physics.mjwarp.touches import TOUCHING, count_touches
 from stickslip.state import MIN_TIMESTEP, State, as_numbers, check_finite
 
 ModelT = TypeVar("ModelT", bound=mjw.Model)
@@ -143,14 +143,14 @@ class WarpPhysics(Physics[ModelT, DataT]):
         return found
 
     def contact_count(self, m: ModelT, d: DataT) -> int:
-        return min(int(d.nacon.numpy()[0]), d.naconmax)
+        return count_touches(d)
 
     def contacts(self, m: ModelT, d: DataT) -> Contacts:
-        n = self.contact_count(m, d)
+        n = min(int(d.nacon.numpy()[0]), d.naconmax)
         force = wp.zeros(n, dtype=wp.spatial_vector)
         mjw.contact_force(m, d, wp.array(np.arange(n), dtype=int), False, force)
         c = d.contact
-        kept = (c.type.numpy()[:n] & int(ContactType.CONSTRAINT)) != 0  # the others serve distance sensors
+        kept = (c.type.numpy()[:n] & int(TOUCHING)) != 0  # the others are near, or serve distance sensors
         return Contacts(
             world=c.worldid.numpy()[:n][kept],
             geom=c.geom.numpy()[:n][kept],

@@ -22,7 +22,7 @@ from stickslip.physics.conesweep.layout import (
 from stickslip.physics.conesweep.pack import ROWS, TOUCH, load, pack_plan, store, store_two
 from stickslip.physics.conesweep.prepare.sorting import MAX_FEATURE
 from stickslip.physics.mjwarp.lanes import sync
-from stickslip.physics.mjwarp.private import ContactType
+from stickslip.physics.mjwarp.touches import FOUND, is_apart, marked
 
 wp.set_module_options({"enable_backward": False})
 
@@ -41,10 +41,13 @@ def count_contacts(tree: Tree, contacts: Contacts, work: Work):
     weld1 = tree.body_weldid[tree.geom_bodyid[geom[0]]]
     weld2 = tree.body_weldid[tree.geom_bodyid[geom[1]]]
     slot = int(-1)
-    if (contacts.type[conid] & ContactType.CONSTRAINT) and (
-        tree.body_treeid[weld1] >= 0 or tree.body_treeid[weld2] >= 0
-    ):
-        slot = wp.atomic_add(work.num, contacts.worldid[conid], 1)
+    type = contacts.type[conid]
+    if type & FOUND:
+        if tree.body_treeid[weld1] >= 0 or tree.body_treeid[weld2] >= 0:
+            slot = wp.atomic_add(work.num, contacts.worldid[conid], 1)
+        else:  # no force will tell whether it touches
+            near = is_apart(contacts.gaps, geom, contacts.dist[conid], contacts.includemargin[conid])
+            contacts.type[conid] = marked(type, near)
     work.slot[conid] = slot
     work.age[conid] = 0
 

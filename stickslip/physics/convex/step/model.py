@@ -125,7 +125,7 @@ def put_model(
     external: Sequence[int] = (),
 ) -> Model:
     """MuJoCo Warp's model on the current device, with the layout of a convex step."""
-    m = rowfree.put_model(own_options(mjm, ahead), None)
+    m = rowfree.put_model(own_options(mjm, ahead), None, mjm)
     chains = chains_of(mjm)
     plan = make_plan(mjm, chains, external)
     touched = {

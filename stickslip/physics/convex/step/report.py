@@ -24,6 +24,7 @@ from stickslip.physics.convex.step.rows import (
 )
 from stickslip.physics.mjwarp.private import ConstraintType
 from stickslip.physics.mjwarp.rows import Rows, rows_of, store_row
+from stickslip.physics.mjwarp.touches import mark_apart, marked
 
 wp.set_module_options({"enable_backward": False})
 
@@ -38,17 +39,21 @@ class Reported:
     nf: wp.array[int]
     nl: wp.array[int]
     efc_address: wp.array2d[int]
+    type: wp.array[int]
     actuator_force: wp.array2d[float]
     qfrc_constraint: wp.array2d[float]
     qfrc_actuator: wp.array2d[float]
     overflow: wp.array[int]
 
 
+_OF_CONTACTS = ("efc_address", "type")
+
+
 def reported_in(d: mjw.Data) -> Reported:
     """The arrays of a Data that report a step."""
     reported = Reported()
     for name in Reported.vars:
-        setattr(reported, name, d.contact.efc_address if name == "efc_address" else getattr(d, name))
+        setattr(reported, name, getattr(d.contact if name in _OF_CONTACTS else d, name))
     return reported
 
 
@@ -126,6 +131,7 @@ def _report_rows(
         for i in range(reported.efc_address.shape[1]):
             reported.efc_address[con, i] = -1
         if active:
+            reported.type[con] = marked(reported.type[con], False)
             subtract_impulse(tree, touch, push, solver.g, slot, worldid)
             type = wp.where(dim == 1, int(ConstraintType.CONTACT_FRICTIONLESS), int(ConstraintType.CONTACT_ELLIPTIC))
             dist = -float(touch.elastic[slot] / touch.stiffness[slot])
@@ -186,6 +192,7 @@ def report_step(m: Model, problem: Problem, solver: Solver, dt: wp.array, v_star
     """Write forces and accelerations of the last solve of this problem where sensors and users look for them."""
     d, layout = problem.d, m.convex
     joints = joints_of(m, d, layout.source)
+    mark_apart(d, m.structure.gaps)  # the rows below show which contacts have a force
     wp.launch(
         _report_rows,
         dim=d.nworld,
