@@ -232,12 +232,9 @@ DRY = """
 """
 
 
-def test_dry_friction_can_be_set_where_the_model_has_some(device: str) -> None:
-    """Other values a world are felt; a joint without is refused, with the fix, and nothing changes."""
+def test_dry_friction_of_every_world(device: str) -> None:
+    """Other values a world are felt."""
     sim = ss.Simulation(DRY, ss.ConeSweep(), nworld=2, device=device)
-    with pytest.raises(InputError, match="joint 1 is 0 in the model.*small positive frictionloss"):
-        sim.set_model(dof_frictionloss=np.array([0.1, 0.2]))
-    np.testing.assert_allclose(sim.m.dof_frictionloss.numpy()[0], [0.1, 0.0])
     sim.set_model(dof_frictionloss=np.array([[0.05, 0.0], [100.0, 0.0]]))
     sim.step(50)
     velocity = sim.state.qvel

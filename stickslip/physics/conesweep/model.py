@@ -4,7 +4,9 @@ import dataclasses
 
 import mujoco
 import mujoco_warp as mjw
+import numpy as np
 import warp as wp
+from numpy.typing import NDArray
 
 from stickslip.errors import InputError
 from stickslip.physics.conesweep.layout import (
@@ -17,6 +19,7 @@ from stickslip.physics.conesweep.prepare.topology import (
     equalities_of_model,
     flat,
     ints,
+    is_linked,
     make_tree,
     rows_of_model,
     vec2i,
@@ -25,6 +28,7 @@ from stickslip.physics.conesweep.workspace import Workspace, is_rough, make_work
 from stickslip.physics.mjwarp import data as warp_data
 from stickslip.physics.mjwarp import model as rowfree
 from stickslip.physics.mjwarp.data import extended
+from stickslip.physics.mjwarp.friction import friction_dofs
 
 wp.set_module_options({"enable_backward": False})
 
@@ -40,6 +44,7 @@ class Layout:
         largest: most dofs of a tree
         source: kind of each row that can act, and of what             (nrow,)
         eqid: constraint of the model that each equality is            (nequality,)
+        friction_dofs: dofs that have a row of dry friction            (*,)
     """
 
     settings: Settings
@@ -48,6 +53,7 @@ class Layout:
     largest: int
     source: wp.array
     eqid: wp.array
+    friction_dofs: NDArray[np.integer]
 
 
 @dataclasses.dataclass
@@ -96,9 +102,11 @@ def put_model(
     tree = make_tree(mjm, m, flat(columns))
     traits = Traits(
         jointed=tree.njointed_dof > 0,
+        linked=is_linked(mjm, sources, columns),
         rows=len(sources) > 0,
         equalities=len(eqid) > 0,
         rough=is_rough(mjm),
     )
-    layout = Layout(settings, traits, tree, int(mjm.tree_dofnum.max(initial=0)), vec2i(sources), ints(eqid))
+    largest = int(mjm.tree_dofnum.max(initial=0))
+    layout = Layout(settings, traits, tree, largest, vec2i(sources), ints(eqid), friction_dofs(mjm))
     return extended(Model, m, sweep=layout)

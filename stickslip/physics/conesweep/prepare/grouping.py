@@ -9,6 +9,7 @@ from stickslip.physics.conesweep.layout import (
     LONE,
     MOST_OF_PAIR,
     ROUGH,
+    ROWS_ACT,
     SMOOTH,
     SPIN,
     SPINNING,
@@ -292,7 +293,7 @@ def count_colors(tree: Tree, work: Work, equalities: Equalities, worldid: int, l
         if work.touched[worldid, t] > 0:
             wp.atomic_add(work.count, worldid, t, 0, 1)
             wp.atomic_max(work.ncolor, worldid, 1)
-            wp.atomic_or(work.jointed_colors, worldid, 1)
+            wp.atomic_or(work.jointed_colors, worldid, 1 | ROWS_ACT)
 
 
 @wp.func

@@ -97,8 +97,9 @@ class Cenic(ConvexPhysics):
                 integrator.compile_step(m, d, self._settings())
 
     def set_model(self, m: model.Model, d: Data, fields: Mapping[str, Any]) -> model.Model:
+        m = super().set_model(m, d, fields)
         workspace_of(d).graphs.clear()
-        return super().set_model(m, d, fields)
+        return m
 
     def stats(self, m: model.Model, d: Data) -> Stats:
         work = workspace_of(d)

@@ -29,6 +29,7 @@ from stickslip.physics.mjwarp.touches import mark_apart, marked
 wp.set_module_options({"enable_backward": False})
 
 _LIMIT = wp.constant(int(Law.LIMIT))
+_DRY = wp.constant(int(Law.DRY))
 
 
 @wp.struct
@@ -104,7 +105,8 @@ def _report_rows(
             if type >= 0:
                 impulse, _slope = row_impulse(material, rows, worldid, r, rows.s[worldid, r])
                 active = impulse > real(0.0) or rows.residual[worldid, r] < real(0.0)
-                if turn == 0 or (active and rows.law[worldid, r] == _LIMIT):
+                dry = turn == 0 and rows.law[worldid, r] == _DRY
+                if dry or (active and rows.law[worldid, r] == _LIMIT):
                     pos = wp.where(turn == 0, 0.0, float(rows.residual[worldid, r]))
                     loss = wp.where(turn == 0, float(rows.weight[worldid, r]), 0.0)
                     mass = wp.where(turn == 0, 0.0, float(real(1.0) / rows.weight[worldid, r]))
