@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import re
 from types import ModuleType
 from typing import Any
 
@@ -294,3 +295,49 @@ def test_options_set_later_are_refused(module: ModuleType, option: str, value: i
         with pytest.raises(Unsupported, match=word):
             function(m, d)
         assert support.same_bits(d.qpos.numpy(), before)
+
+
+@each_module
+def test_health_tells_what_to_raise(module: ModuleType, device: str) -> None:
+    """Contacts that are dropped, also in a captured step; with the number of the advice there is room."""
+    mjm = mjcf.load("scaling")
+    m, d = module.put_model(mjm), module.make_data(mjm, nworld=2, nconmax=4, njmax=192)
+    m.opt.warn_overflow = 0
+    assert d.health().ok and d.health().ncon_peak == 0
+    module.step(m, d)
+    with wp.ScopedCapture() as capture:
+        module.step(m, d)
+    for _ in range(60):
+        wp.capture_launch(capture.graph)
+    health = d.health()
+    assert not health.ok and health.ncon_peak > 8 and health.nefc_peak > 0 and health.nan_worlds == ()
+    module.reset_data(m, d, wp.array([True, False], dtype=bool))
+    assert not d.health().ok  # of the other world
+    module.reset_data(m, d)
+    assert d.health().ok
+    for _ in range(3):  # bodies that had no contacts were elsewhere, so that the first advice may be too little
+        (nconmax,) = {int(n) for text in health.overflow for n in re.findall(r"raise nconmax .* at least (\d+)", text)}
+        d = module.make_data(mjm, nworld=2, nconmax=nconmax, njmax=1024)
+        for _ in range(60):
+            module.step(m, d)
+        health = d.health()
+        if health.ok:
+            break
+    assert health.ok and not health.notes
+
+
+@each_module
+def test_health_names_broken_worlds_and_missing_rows(module: ModuleType, device: str) -> None:
+    """Rows that do not fit are a note, since the motion is right; so do the two halves of a step record."""
+    mjm = mjcf.load("scaling")
+    m, d = module.put_model(mjm), module.make_data(mjm, nworld=2, nconmax=48, njmax=1)
+    m.opt.warn_overflow = 0
+    for _ in range(60):
+        module.step1(m, d)
+        module.step2(m, d)
+    health = d.health()
+    assert health.ok and health.nefc_peak > 1 and "raise njmax from 1 to" in health.notes[0]
+    qpos = d.qpos.numpy()
+    qpos[1, 0] = np.nan
+    d.qpos.assign(qpos)
+    assert d.health().nan_worlds == (1,) and not d.health().ok

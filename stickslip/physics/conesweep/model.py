@@ -1,6 +1,7 @@
 """The cone sweep's model and data: MuJoCo Warp's, with layouts of trees, rows and equalities, memory and workspace."""
 
 import dataclasses
+from typing import ClassVar
 
 import mujoco
 import mujoco_warp as mjw
@@ -75,6 +76,7 @@ class Data(warp_data.Data):
         workspace: what one step passes between its kernels
     """
 
+    rows_are_reported_only: ClassVar[bool] = True
     workspace: Workspace
 
 

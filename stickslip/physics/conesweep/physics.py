@@ -24,7 +24,7 @@ class ConeSweep(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]
     """Rigid contact with stick-slip friction: a fixed number of warm-started sweeps over pairs of bodies."""
 
     name: ClassVar[str] = "cone-sweep"
-    rows_are_reported_only: ClassVar[bool] = True
+    rows_are_reported_only: ClassVar[bool] = Data.rows_are_reported_only
     substeps: int | None = parameter(
         None, "substeps of a step; None: 6 up to a timestep of 3 ms, 16 above", 1, 1000, kind=int
     )

@@ -1,7 +1,7 @@
 """MuJoCo Warp's data with what every physics here adds to it: a start to reset to, buffer peaks, a memory."""
 
 import dataclasses
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import mujoco
 import mujoco_warp as mjw
@@ -9,6 +9,8 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
+from stickslip.physics.base import Health
+from stickslip.physics.mjwarp.health import health_of
 from stickslip.physics.mjwarp.memory import Memory, copy_worlds
 
 wp.set_module_options({"enable_backward": False})
@@ -38,6 +40,8 @@ class Data(mjw.Data):
         memory: what the physics remembers from step to step
     """
 
+    rows_are_reported_only: ClassVar[bool] = False
+    """Whether constraint rows serve sensors and users only, so that the motion does not depend on `njmax`."""
     start: dict[str, wp.array]
     peak: wp.array
     memory: Memory
@@ -53,6 +57,13 @@ class Data(mjw.Data):
         for name, start in self.start.items():
             copy_worlds(mask, start, getattr(self, name))
         self.memory.reset({name: getattr(self, name) for name in self.start}, mask)
+
+    def health(self) -> Health:
+        """Overflow on record and what to raise, worlds that are no longer finite, peaks; asks the device.
+
+        A step only records what this reads. `reset_data` clears the overflow of the worlds that it resets.
+        """
+        return health_of(self, find_not_finite(self), self.rows_are_reported_only)
 
 
 def _start(d: mjw.Data, mjm: mujoco.MjModel) -> dict[str, wp.array]:
