@@ -16,7 +16,7 @@ from stickslip.physics.mjwarp import host, model, pipeline, stages
 from stickslip.physics.mjwarp.data import Data, record_peak
 from stickslip.physics.mjwarp.model import ModelT
 from stickslip.physics.mjwarp.pipeline import Prediction
-from stickslip.physics.mjwarp.plan import StepPlan
+from stickslip.physics.mjwarp.plan import StepPlan, make_streams
 
 _M = TypeVar("_M", bound=model.Model, contravariant=True)
 _D = TypeVar("_D", bound=mjw.Data, contravariant=True)
@@ -88,7 +88,7 @@ class DropIn(Generic[ModelT, DataT]):
             naccdmax=naccdmax,
             nvmax=nvmax,
         )
-        return self.extend(mjm, d)
+        return self._own(mjm, d)
 
     def put_data(
         self,
@@ -105,7 +105,11 @@ class DropIn(Generic[ModelT, DataT]):
     ) -> DataT:
         """Moves data from host to a device; it holds no constraint Jacobian."""
         sizes = (nworld, nconmax, nccdmax, njmax, njmax_nnz, naconmax, naccdmax, nvmax)
-        return self.extend(mjm, model.without_jacobian(mjm, mjw.put_data(mjm, mjd, *sizes)))
+        return self._own(mjm, model.without_jacobian(mjm, mjw.put_data(mjm, mjd, *sizes)))
+
+    def _own(self, mjm: mujoco.MjModel, d: mjw.Data) -> DataT:
+        make_streams(d.qpos.device, stages.SIDE_STREAMS)  # the first step may be one that is captured
+        return self.extend(mjm, d)
 
     def get_data_into(self, result: mujoco.MjData, mjm: mujoco.MjModel, d: DataT, world_id: int = 0) -> None:
         """Gets data from a device into an existing mujoco.MjData; forms the Jacobian rows of that world."""

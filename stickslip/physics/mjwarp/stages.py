@@ -67,6 +67,7 @@ def control(m: mjw.Model, d: mjw.Data) -> None:
 COLLISION = "collision"
 INERTIA = "inertia"
 ACTUATION = "actuation"
+SIDE_STREAMS = (COLLISION, INERTIA, ACTUATION)
 """Streams beside the main one."""
 
 
