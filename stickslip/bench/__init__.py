@@ -32,7 +32,9 @@ from stickslip.bench.experiments.speed.particles import Particles
 from stickslip.bench.experiments.speed.push_cubes import PushCubes
 from stickslip.bench.experiments.speed.scaling import Scaling
 from stickslip.bench.experiments.speed.speed import Speed
+from stickslip.bench.experiments.speed.threads import Threads
 from stickslip.bench.experiments.speed.throughput import Throughput
+from stickslip.bench.experiments.speed.worlds import Worlds
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {
     experiment.name: experiment
@@ -65,6 +67,8 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         Scaling(),
         Throughput(),
         Speed(),
+        Worlds(),
+        Threads(),
         Particles(),
         Smooth(),
     )

@@ -88,12 +88,16 @@ def test_reset_forgets_rows_and_links(device: str) -> None:
     assert not workspace.equalities.warm_start.numpy()[0].any()
 
 
-def test_a_state_that_is_set_forgets(device: str) -> None:
-    """Setting a state is a new start: the next step depends on nothing else."""
+def test_a_state_without_a_memory_forgets(device: str) -> None:
+    """Setting it is a new start: the next step depends on nothing else. One with a memory brings it back."""
     sim = stack(ss.ConeSweep(), device, nworld=2)
     sim.step(50)
-    sim.state = sim.state
+    state, before = sim.state, remembered(sim)
+    assert all(before)
+    sim.state = state.without_memory()
     assert remembered(sim) == [0, 0]
+    sim.state = state
+    assert remembered(sim) == before
 
 
 def test_arrays_are_all_that_is_remembered(device: str) -> None:

@@ -1,8 +1,9 @@
 """Inverse weights at qpos0: how much dofs, bodies, tendons and actuators move by a unit force.
 
 The same numbers as MuJoCo's `mj_setConst`. `mujoco_warp.set_const` solves for one vector after another and launches
-kernels for each, and it gives a body that cannot move in one way (a turntable) the weight of the other way. Here all vectors are solved at once, one thread each: with M = L' D L, the weight of a vector y is y' M^-1 y, the square
-of D^-1/2 L'^-1 y, so that half a solve is enough.
+kernels for each, and it gives a body that cannot move in one way (a turntable) the weight of the other way. Here all
+vectors are solved at once, one thread each: with M = L' D L, the weight of a vector y is y' M^-1 y, the square of
+D^-1/2 L'^-1 y, so that half a solve is enough.
 """
 
 import mujoco
