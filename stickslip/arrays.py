@@ -107,7 +107,7 @@ def device_array(name: str, value: Any, device: wp.Device) -> wp.array | None:
     elif isinstance(value, (np.ndarray, np.generic, list, tuple, int, float, bool)):
         return None
     elif hasattr(value, "__cuda_array_interface__") or hasattr(value, "__dlpack__"):
-        array = _shared(name, value)
+        array = _shared(name, value, device)
     else:
         return None
     if array.device == device:
@@ -120,14 +120,25 @@ def device_array(name: str, value: Any, device: wp.Device) -> wp.array | None:
     return None
 
 
-def _shared(name: str, value: Any) -> wp.array:
+def _shared(name: str, value: Any, device: wp.Device) -> wp.array:
     """The memory of an array of another library."""
     if getattr(value, "requires_grad", False):
         value = value.detach()
     try:
         if hasattr(value, "__dlpack__"):
             return wp.from_dlpack(value)
-        return wp.array(value, copy=False)
+        told = value.__cuda_array_interface__
+        if not device.is_cuda:
+            raise ValueError(f"it is on a CUDA device, the simulation on {device.alias}")
+        shared = wp.array(
+            ptr=told["data"][0],
+            shape=tuple(told["shape"]),
+            strides=told.get("strides"),
+            dtype=wp.dtype_from_numpy(np.dtype(told["typestr"])),
+            device=device,
+        )
+        shared._owner = value
+        return shared
     except Exception as error:  # each library has errors of its own
         raise InputError(f"{name}: this {type(value).__name__} cannot be read: {error}") from None
 

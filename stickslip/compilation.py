@@ -114,8 +114,48 @@ def _noting_launches() -> Iterator[list[tuple[Any, int | None]]]:
         yield noted
 
 
+class Scratch:
+    """Arrays that a sequence of calls allocates, which get the same ones again each time.
+
+    A conditional node of a CUDA graph cannot allocate. Inside `used`, `wp.empty` and `wp.zeros` of this thread hand out
+    what they allocated the first time, in the same order.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: list[wp.array] = []
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[None]:
+        """Allocate once, in this thread."""
+        empty, at = wp.empty, 0
+
+        def again(shape: Any = 0, dtype: Any = float, *args: Any, **kwargs: Any) -> wp.array:
+            nonlocal at
+            if at == len(self._arrays):
+                self._arrays.append(empty(shape, dtype, *args, **kwargs))
+            array = self._arrays[at]
+            wanted = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+            if tuple(array.shape) != wanted:
+                raise RuntimeError(f"an array of shape {wanted} was allocated in the place of one of {array.shape}")
+            at += 1
+            return array
+
+        def again_zeros(*args: Any, **kwargs: Any) -> wp.array:
+            array = again(*args, **kwargs)
+            array.zero_()
+            return array
+
+        with _replaced({"empty": again, "zeros": again_zeros}, modules=(wp,)):
+            yield
+
+
 @contextlib.contextmanager
-def _replaced(stand_ins: Mapping[str, Callable[..., Any] | None], *, others_wait: bool = False) -> Iterator[None]:
+def _replaced(
+    stand_ins: Mapping[str, Callable[..., Any] | None],
+    *,
+    others_wait: bool = False,
+    modules: Sequence[Any] = (context, wp, wp.utils),
+) -> Iterator[None]:
     """Replace functions of Warp, by name, for this thread alone; None keeps one.
 
     Calls of other threads go to the original, at once or, with `others_wait`, when this is over.
@@ -133,7 +173,7 @@ def _replaced(stand_ins: Mapping[str, Callable[..., Any] | None], *, others_wait
         return call
 
     with _replacing:
-        places = [(module, name) for module in (context, wp, wp.utils) for name in stand_ins if hasattr(module, name)]
+        places = [(module, name) for module in modules for name in stand_ins if hasattr(module, name)]
         saved = [(module, name, getattr(module, name)) for module, name in places]
         try:
             for module, name, original in saved:

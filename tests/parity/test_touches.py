@@ -94,7 +94,10 @@ def test_gaps_of_the_model_are_kept(name: str, height: float, pair: str, device:
     sim.step()
     mjd = by_c(sim.mjm)
     assert sim.contact_count() == len(sim.contacts()) == mjd.ncon == (4 if height < 0.002 else 0)
-    np.testing.assert_allclose(sim.d.sensordata.numpy()[0], mjd.sensordata, atol=1e-6)
+    found, expected = sim.d.sensordata.numpy()[0], mjd.sensordata.copy()
+    if device != "cpu":  # contacts come in any order
+        found, expected = np.sort(found), np.sort(expected)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("module", [cf, cs], ids=["comfree", "cone-sweep"])

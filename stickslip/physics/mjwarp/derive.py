@@ -14,6 +14,7 @@ import warp as wp
 
 from stickslip import compilation
 from stickslip.arrays import is_taken
+from stickslip.errors import InputError
 from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.weights import find_weights
 
@@ -144,6 +145,7 @@ class Derivation:
         self._listed = wp.zeros(nworld, dtype=int)
         self._count, self._begin, self._left = (wp.zeros(1, dtype=int) for _ in range(3))
         self._graphs: dict[int, wp.Graph] = {}
+        self._scratch: dict[int, compilation.Scratch] = {}
 
     def run(self, mask: wp.array | None, groups: int) -> None:
         """Derive what is in the groups for the worlds in the mask, or for all."""
@@ -151,9 +153,12 @@ class Derivation:
         wp.launch(_list_worlds, self._nworld, inputs=[mask], outputs=[self._listed, self._count])
         wp.launch(_are_left, 1, inputs=[0, self._count], outputs=[self._begin, self._left])
         if self._device.is_capturing:
+            if groups not in self._graphs:
+                raise InputError("set or randomize these fields once before you capture it: arrays are made then")
             self._loop(groups)
             return
         if groups not in self._graphs:
+            self._scratch[groups] = compilation.Scratch()
             compilation.load_kernels(lambda: self._batch(groups), self._device)
             self._batch(groups, advance=False)  # loads what that missed; does no harm: the loop does the same again
             self._graphs[groups] = compilation.capture(lambda: self._loop(groups), self._device)
@@ -165,7 +170,8 @@ class Derivation:
     def _batch(self, groups: int, advance: bool = True) -> None:
         """The next worlds of the list."""
         self._move(scatter=False)
-        self._derive(groups)
+        with self._scratch[groups].used():
+            self._derive(groups)
         self._move(scatter=True)
         if advance:
             wp.launch(_are_left, 1, inputs=[self._size, self._count], outputs=[self._begin, self._left])
