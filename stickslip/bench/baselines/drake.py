@@ -178,6 +178,17 @@ class Drake(CountingPhysics[Model, Data]):
     def arrays(self, m: Model, d: Data) -> Mapping[str, wp.array]:
         return d.arrays
 
+    def checkpoint(self, m: Model, d: Data) -> Callable[[], Data]:
+        """State and counts only: what Drake's integrator has learnt about step sizes cannot be copied."""
+        restore, state, peak = super().checkpoint(m, d), self.get_state(m, d), d.ncon_peak
+
+        def restore_all() -> Data:
+            restore()
+            d.ncon_peak = peak
+            return self.set_state(m, d, state)
+
+        return restore_all
+
     def contact_count(self, m: Model, d: Data) -> int:
         return len(self.contacts(m, d))
 
