@@ -17,14 +17,17 @@ from stickslip.errors import BufferOverflow, DeviceError, Diverged, HealthWarnin
 from stickslip.physics.base import Contacts, CountingPhysics, DifferentiablePhysics, Health, Physics, Stats
 from stickslip.physics.contacts import DeviceContacts
 from stickslip.physics.registry import DEFAULT, PHYSICS
+from stickslip.simulation import recorder
 from stickslip.simulation import worlds as worlds_module
+from stickslip.simulation.bar import Bar
 from stickslip.simulation.inputs import Inputs
 from stickslip.simulation.observation import Observation
 from stickslip.simulation.randomize import Randomizer
+from stickslip.simulation.record import Recording
 from stickslip.state import INTEGRATION, State
 
 
-class Simulation(Observation):
+class Simulation(Recording):
     """Many worlds of one model under one physics.
 
     Args:
@@ -83,7 +86,7 @@ class Simulation(Observation):
                 self.device,
                 least=4 * (self.mjm.nq + 2 * self.mjm.nv + self.mjm.nu + 6 * self.mjm.nbody),  # what `arrays` must have
             )
-        Observation.__init__(self)
+        Recording.__init__(self)
         self._warned = False
         self._keyframes: dict[int, State] = {}
         self._randomizer = Randomizer(self.nworld, self.device)
@@ -154,8 +157,8 @@ class Simulation(Observation):
                 self.d = physics.step(self.m, self.d)
                 self._graph = compilation.capture(lambda: physics.step(self.m, self.d), self.device)
 
-    def step(self, n: int = 1, *, check: bool = False) -> None:
-        """Advance every world by n timesteps.
+    def step(self, n: int = 1, *, check: bool = False, progress: bool = False) -> None:
+        """Advance every world by n timesteps; with `progress`, a bar shows how far it is.
 
         With `cenic` and many worlds, n timesteps in one call take less time than one at a time: worlds need
         not wait for each other in between.
@@ -169,24 +172,36 @@ class Simulation(Observation):
         self.compile()
         with wp.ScopedDevice(self.device):
             if not check:
-                self._advance(n)
+                self._advance(n, progress)
                 return
+            forget = recorder.marked(self, n)
             own = self.physics.arrays(self.m, self.d)
             before = {name: wp.clone(array) for name, array in own.items()}
             if "overflow" in own:
                 own["overflow"].zero_()
-            self._advance(n)
+            self._advance(n, progress)
             health, own = self.health(), self.physics.arrays(self.m, self.d)
             if not health.ok:
                 for name, array in own.items():
                     wp.copy(array, before[name])
+                forget()
                 self._refused.zero_()  # they are told now
                 error = BufferOverflow if health.overflow else Diverged
                 raise error("; ".join(health.messages) + f". The state is as it was before these {n} steps.")
             if "overflow" in own:  # earlier steps, if they were not checked, may have overflowed
                 own["overflow"].assign(own["overflow"].numpy() | before["overflow"].numpy())
 
-    def _advance(self, n: int) -> None:
+    def _advance(self, n: int, progress: bool = False) -> None:
+        """Take n steps, with samples for open recorders."""
+        capturing = self.device.is_capturing
+        if capturing and self._recorders:
+            raise Unsupported("steps cannot be recorded while a graph is captured: close the recorder before")
+        with Bar(progress and not capturing, n, self.device) as bar:
+            for piece in bar.pieces(n):
+                recorder.advance(self, piece, self._run) if self._recorders else self._run(piece)
+
+    def _run(self, n: int) -> None:
+        """Take n steps and nothing else."""
         capturing = self.device.is_capturing  # a graph of the caller's: a graph cannot be launched into it
         if capturing and not self.physics.capturable:
             raise Unsupported(f"{self.physics.name} cannot be captured: its steps loop on the host")
@@ -301,14 +316,8 @@ class Simulation(Observation):
         with self._on_device():
             return physics.hessian(self.m, self.d, cost, wrt)
 
-    def rollout(self, ctrl: ArrayLike) -> State:
-        """States over the controls of T steps, (nworld, T, nu), of a physics that has derivatives; does not advance."""
-        physics = self._differentiable()
-        with self._on_device():
-            return physics.rollout(self.m, self.d, ctrl)
-
     def gradient(self, ctrl: ArrayLike, cost: Callable[..., Any]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Cost of such a rollout, (nworld,), and its derivatives by all controls, (nworld, T, nu); does not advance.
+        """Cost of a rollout, (nworld,), and its derivatives by all controls, (nworld, T, nu); does not advance.
 
         `cost` is a function of the states of one world, (T + 1, ...), in the physics' own arrays. It is compiled once
         for each function object.

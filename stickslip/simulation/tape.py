@@ -20,6 +20,8 @@ MOST_OUTPUTS = 64
 """Outputs of a rollout; its graph has room for so many."""
 _LANES = 32
 """Threads that share the copy of a world on CUDA."""
+ADVICE = "take fewer outputs or steps, or a larger `every`"
+_LARGEST_AXIS = 2**31 - 1
 _NOT_PER_WORLD = ("nacon", "ncollision", "peak")
 
 
@@ -135,7 +137,8 @@ def outputs_of(sim: "Simulation", names: Iterable[str]) -> dict[str, wp.array]:
     own = {
         name: array
         for name, array in own.items()
-        if array.shape[0] == sim.nworld and array.is_contiguous and "." not in name and name not in _NOT_PER_WORLD
+        if array.shape[0] == sim.nworld and array.ndim < 4 and array.is_contiguous
+        if "." not in name and name not in _NOT_PER_WORLD
     }
     if "time" not in own:
         raise Unsupported(f"{sim.physics.name} has no array of times: its steps cannot be recorded")
@@ -148,9 +151,26 @@ def outputs_of(sim: "Simulation", names: Iterable[str]) -> dict[str, wp.array]:
     return {name: own[name] for name in chosen}
 
 
-def world_bytes(array: wp.array) -> int:
+def sample_bytes(sources: Mapping[str, wp.array], nworld: int) -> int:
+    """Bytes of a sample of so many worlds."""
+    return nworld * sum(_world_bytes(source) for source in sources.values())
+
+
+def _world_bytes(array: wp.array) -> int:
     """Bytes of a world in a contiguous array."""
     return array.size // array.shape[0] * wp.types.type_size_in_bytes(array.dtype)
+
+
+def places(sources: Mapping[str, wp.array], first: int, second: int, device: wp.Device) -> dict[str, wp.array]:
+    """Memory for samples, (first, second, ...) by name; raises InputError if it does not suffice."""
+    if first * second >= _LARGEST_AXIS:
+        raise InputError(f"{first} x {second} samples and worlds: there may be {_LARGEST_AXIS} at most; {ADVICE}")
+    shapes = {name: (first, second, *source.shape[1:]) for name, source in sources.items()}
+    try:
+        return {name: wp.empty(shape, dtype=sources[name].dtype, device=device) for name, shape in shapes.items()}
+    except (MemoryError, RuntimeError) as error:
+        need = first * second * sample_bytes(sources, 1)
+        raise InputError(f"{need / 1e9:.3g} GB of outputs do not fit on {device.alias} ({error}); {ADVICE}") from None
 
 
 @dataclasses.dataclass
@@ -182,7 +202,9 @@ class Tape:
         nstored = sim.nworld if worlds is None else worlds.shape[0]
         nlane = _LANES if device.is_cuda else 1
         self._clock = wp.zeros(2, dtype=int, device=device) if clock else None
-        self._plans = wp.array([Plan()], dtype=Plan, device=device)
+        plan = Plan()
+        plan.every = 1
+        self._plans = wp.array([plan], dtype=Plan, device=device)
         self._outputs = wp.array([Output() for _ in range(MOST_OUTPUTS)], dtype=Output, device=device)
         self._fine = wp.full(sim.nworld, True, dtype=bool, device=device)
         ctrl = sim.ctrl
@@ -228,7 +250,7 @@ class Tape:
         """
         table = []
         for name, source in sources.items():
-            size = world_bytes(source)
+            size = _world_bytes(source)
             if size:
                 output = Output()
                 output.width = 4 if size % 4 == 0 else 1

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+import stickslip
 from stickslip import spec
 from stickslip.errors import InputError, MissingExtra, Unsupported, unknown
-from stickslip.provenance import versions
 from stickslip.state import digest
 
 if TYPE_CHECKING:
@@ -94,9 +94,7 @@ class Trajectory:
 
     def numpy(self) -> Self:
         """The same trajectory on the host."""
-        host = {
-            name: array if isinstance(array, np.ndarray) else array.numpy() for name, array in self.outputs.items()
-        }
+        host = {name: array if isinstance(array, np.ndarray) else array.numpy() for name, array in self.outputs.items()}
         return dataclasses.replace(self, outputs=host)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -140,7 +138,9 @@ class Trajectory:
         except (OSError, ValueError, KeyError, EOFError, TypeError) as error:
             raise InputError(f"{shown} is not a saved trajectory: {error}") from None
         if version > _VERSION:
-            raise InputError(f"{shown} is a trajectory of version {version}, this stickslip reads up to {_VERSION}: update it")
+            raise InputError(
+                f"{shown} is a trajectory of version {version}, this stickslip reads up to {_VERSION}: update it"
+            )
         timestep, worlds = about["timestep"], about["worlds"]
         return cls(
             outputs,
@@ -161,13 +161,15 @@ def about(sim: "Simulation", every: int, worlds: tuple[int, ...] | None = None) 
         timestep = np.array([sim.mjm.opt.timestep])
     if worlds is not None and len(timestep) > 1:
         timestep = timestep[list(worlds)]
+    if (timestep == np.float32(sim.mjm.opt.timestep)).all():
+        timestep = np.array([sim.mjm.opt.timestep])  # in double precision
     return {
         "timestep": float(timestep[0]) if len(set(timestep)) <= 1 else timestep,
         "every": every,
         "worlds": worlds,
         "physics": spec.written(sim.physics.name, sim.physics),
         "model": digest(sim.mjm),
-        "version": versions()["stickslip"],
+        "version": stickslip.__version__,
     }
 
 

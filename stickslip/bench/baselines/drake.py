@@ -10,7 +10,7 @@ drake` was run it takes part; elsewhere it says what is missing.
 import collections
 import dataclasses
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, ClassVar, final
 

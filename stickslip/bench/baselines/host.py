@@ -120,7 +120,7 @@ class HostPhysics(Physics[mujoco.MjModel, HostData], abc.ABC):
         worlds, force, peak = [copy.copy(mjd) for mjd in d.worlds], list(d.force), d.ncon_peak
 
         def restore_all() -> HostData:
-            d.worlds[:], d.force[:], d.ncon_peak = worlds, force, peak
+            d.worlds[:], d.force[:], d.ncon_peak = map(copy.copy, worlds), force, peak
             return restore()
 
         return restore_all
