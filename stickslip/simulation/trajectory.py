@@ -98,7 +98,7 @@ class Trajectory:
         return dataclasses.replace(self, outputs=host)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file of NumPy (.npz, without pickle) or a folder of Zarr (.zarr); there is all of it or none."""
+        """Write it to a file of NumPy (.npz, without pickle) or a folder of Zarr (.zarr): all of it, or nothing."""
         path = check_path(path)
         host = self.numpy()
         about = {
