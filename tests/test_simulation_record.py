@@ -9,7 +9,7 @@ import pytest
 import warp as wp
 
 import stickslip as ss
-from tests.test_simulation_rollout import N, XML, assert_equal, controls, made_simulation
+from tests.test_simulation_rollout import XML, N, assert_equal, controls, made_simulation
 
 FORMATS = [
     "npz",

@@ -139,9 +139,7 @@ class Recorder:
         while first < self._count:
             slot = first % self._room
             n = min(self._count - first, self._room - slot)
-            self._held.append(
-                (first, {name: ring[slot : slot + n].numpy().copy() for name, ring in self._ring.items()})
-            )
+            self._held.append((first, {name: _rows(ring, slot, n) for name, ring in self._ring.items()}))
             first += n
         self._taken = self._count
         self._held = [(first, parts) for first, parts in self._held if self._is_kept(first, first + len(parts["time"]))]
@@ -168,7 +166,7 @@ class Recorder:
         ring = self._ring[name]
         parts = [parts[name][max(0, begin - first) :] for first, parts in self._held]
         if not parts:
-            parts = [np.empty((0, *arrays.shape_of(ring)[1:]), dtype=ring.numpy().dtype)]
+            parts = [_rows(ring, 0, 0)]
         return np.ascontiguousarray(np.swapaxes(np.concatenate(parts), 0, 1))
 
     def close(self) -> None:
@@ -187,6 +185,13 @@ class Recorder:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _rows(ring: wp.array, slot: int, n: int) -> NDArray[Any]:
+    """A copy of n samples on the host; Warp takes no slices of arrays without elements."""
+    if ring.size and n:
+        return ring[slot : slot + n].numpy().copy()
+    return np.empty((n, *arrays.shape_of(ring)[1:]), dtype=arrays.numpy_type(ring))
 
 
 def advance(sim: "Simulation", n: int, run: Callable[[int], None]) -> None:

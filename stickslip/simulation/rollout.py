@@ -185,17 +185,9 @@ def _places(sim: "Simulation", plan: _Plan) -> tuple[dict[str, wp.array], dict[s
     outs = tapes.places(plan.sources, sim.nworld, room, sim.device)
     if not plan.staged:
         return outs, {}
-    host = {
-        name: np.empty(
-            (sim.nworld, plan.nsample, *arrays.shape_of(out)[2:]), dtype=wp.dtype_to_numpy(_scalar(out.dtype))
-        )
-        for name, out in outs.items()
-    }
+    shapes = {name: (sim.nworld, plan.nsample, *arrays.shape_of(out)[2:]) for name, out in outs.items()}
+    host = {name: np.empty(shape, dtype=arrays.numpy_type(outs[name])) for name, shape in shapes.items()}
     return outs, host
-
-
-def _scalar(dtype: Any) -> Any:
-    return getattr(dtype, "_wp_scalar_type_", dtype)
 
 
 def _run(
