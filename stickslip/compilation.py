@@ -143,3 +143,67 @@ def _replaced(stand_ins: Mapping[str, Callable[..., Any] | None], *, others_wait
             for module, name, original in saved:
                 setattr(module, name, original)
             over.set()
+
+
+class OwnKernels:
+    """Kernels of the CPU loaded once more, for one thread.
+
+    Tiles of a kernel are in memory that its module points to with a static variable (on x86_64): two threads must not
+    run the same copy at the same time. Inside `used`, this thread launches and captures copies of its own, which live
+    as long as this object.
+    """
+
+    def __init__(self) -> None:
+        self._copies: dict[int, tuple[Any, Any]] = {}  # by the original, which stays with it
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[None]:
+        """Launch copies, in this thread."""
+        _load_by_thread()
+        before = getattr(_own, "kernels", None)
+        _own.kernels = self
+        try:
+            yield
+        finally:
+            _own.kernels = before
+
+    def of(self, module: Any, original: Any) -> Any:
+        """The copy of what a module has loaded."""
+        known = self._copies.get(id(original))
+        if known is None:
+            handle = f"wp_{module.name}_{module.increment_id()}"
+            llvm: Any = context.runtime.llvm
+            loaded = llvm.wp_load_obj(original.binary_path.encode(), handle.encode(), wp.config.legacy_cpu_linker)
+            if loaded != 0:
+                raise RuntimeError(f"could not load the kernels of {module.name} once more")
+            copied = context.ModuleExec(
+                handle,
+                original.module_hash,
+                original.device,
+                original.meta,
+                original.block_dim,
+                original.compile_arch,
+                original.det_launch_meta_map,
+                dict(module.hashers[original.block_dim].kernel_hashes),
+                binary_path=original.binary_path,
+            )
+            known = self._copies[id(original)] = (original, copied)
+        return known[1]
+
+
+_own = threading.local()
+
+
+def _load_by_thread() -> None:
+    """Let Warp's modules give each thread the kernels that it uses; done once."""
+    load = context.Module.load
+    if getattr(load, "by_thread", False):
+        return
+
+    def load_by_thread(self: Any, device: Any, *args: Any, **kwargs: Any) -> Any:
+        loaded = load(self, device, *args, **kwargs)
+        own: OwnKernels | None = getattr(_own, "kernels", None)
+        return loaded if own is None or loaded is None or loaded.device.is_cuda else own.of(self, loaded)
+
+    load_by_thread.by_thread = True  # pyright: ignore[reportFunctionMemberAccess]
+    context.Module.load = load_by_thread  # pyright: ignore[reportAttributeAccessIssue]

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import mujoco
@@ -221,13 +221,29 @@ def _sliced(memory: Mapping[str, NDArray[Any]], worlds: NDArray[np.integer]) -> 
         num, adr = (memory[f"{ENTRIES}{name}"][worlds] for name in ("num", "adr"))
         ends = np.cumsum(num)
         rows = np.repeat(adr - (ends - num), num) + np.arange(ends[-1] if len(ends) else 0)
-        out |= {
-            name: part[rows]
-            for name, part in memory.items()
-            if name.startswith(ENTRIES) and name not in (f"{ENTRIES}num", f"{ENTRIES}adr")
-        }
+        out |= {name: part[rows] for name, part in memory.items() if _is_entry(name)}
         out[f"{ENTRIES}num"], out[f"{ENTRIES}adr"] = num, (ends - num).astype(num.dtype)
     return out
+
+
+def concatenated(states: Sequence[State]) -> State:
+    """One state with the worlds of all, on the host; what worlds have together is that of the first."""
+    first = states[0]
+    parts = {name: np.concatenate([getattr(state, name) for state in states]) for name in first.parts}
+    memory = {name: np.concatenate([state.memory[name] for state in states]) for name in first.memory}
+    memory |= {name: part for name, part in first.memory.items() if name.startswith(SHARED)}
+    if f"{ENTRIES}adr" in memory:
+        sizes = [next(len(s.memory[k]) for k in s.memory if _is_entry(k)) for s in states]
+        begins = np.cumsum([0, *sizes[:-1]])
+        memory[f"{ENTRIES}adr"] = np.concatenate(
+            [state.memory[f"{ENTRIES}adr"] + begin for state, begin in zip(states, begins, strict=True)]
+        ).astype(np.int32)
+    return dataclasses.replace(first, **parts, memory=memory)
+
+
+def _is_entry(name: str) -> bool:
+    """Whether a part of a memory has entries, of which each world has its own number."""
+    return name.startswith(ENTRIES) and name.removeprefix(ENTRIES) not in ("num", "adr")
 
 
 def check_array(name: str, value: object, shape: tuple[int, ...]) -> NDArray[np.float64]:

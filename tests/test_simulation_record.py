@@ -9,7 +9,7 @@ import pytest
 import warp as wp
 
 import stickslip as ss
-from tests.test_simulation_rollout import XML, N, assert_equal, controls, made_simulation
+from tests.test_simulation_rollout import XML, N, assert_equal, controls, cramped, lies, made_simulation
 
 FORMATS = [
     "npz",
@@ -162,6 +162,21 @@ def test_a_rollout_that_stays_at_its_end_is_recorded(sim: ss.Simulation) -> None
         sim.rollout(ctrl)
         got = sim.rollout(ctrl, advance=True)
     assert_equal(recorder.trajectory.qpos, got.qpos[:, 4::5], sim)
+
+
+@pytest.mark.parametrize("last", [None, 4])
+def test_buffers_that_grow(device: str, last: int | None) -> None:
+    """Steps that are repeated with larger buffers are recorded once."""
+    roomy = ss.Simulation(XML, nworld=2, device=device, nconmax=64, njmax=256)
+    sim = ss.Simulation(XML, nworld=2, device=device, njmax=256)
+    sim._growth, sim.d = cramped(sim)
+    roomy.state = sim.state = lies(device)
+    with roomy.record() as want, sim.record(last=last, buffer=7) as got:
+        roomy.step(30)
+        with pytest.warns(ss.HealthWarning, match="nconmax from 1 to"):
+            sim.step(30)
+    whole = want.trajectory.qpos
+    assert_equal(got.trajectory.qpos, whole if last is None else whole[:, -last:], sim)
 
 
 def test_other_data(sim: ss.Simulation) -> None:

@@ -12,6 +12,7 @@ import warp as wp
 
 import stickslip as ss
 from stickslip.bench.methods import resolve
+from stickslip.simulation.growth import Growth
 from tests import support
 from tests.test_simulation_worlds import XML, made
 
@@ -51,12 +52,12 @@ NEEDS = {"scm": "jax", "mjx": "jax", "qp": "osqp"}
 METHODS = [*ss.PHYSICS, "pbd", "pbd-r-paper", "qp", "mjx"]
 
 
-def made_simulation(name: str, device: str, nworld: int = N) -> ss.Simulation:
+def made_simulation(name: str, device: str, nworld: int = N, threads: int = 1) -> ss.Simulation:
     """Worlds with velocities of their own, that touch the floor."""
     if name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None:
         pytest.skip(f"needs {NEEDS[name]}")
     physics = ss.Scm(points=12) if name == "scm" else resolve([name])[name].subject
-    sim = ss.Simulation(SCENES.get(name, XML), physics, nworld=nworld, device=device)
+    sim = ss.Simulation(SCENES.get(name, XML), physics, nworld=nworld, device=device, threads=threads)
     rng = np.random.default_rng(0)
     sim.qvel = rng.normal(0.0, 0.3, (nworld, sim.mjm.nv))
     sim.ctrl = rng.normal(0.0, 1.0, (nworld, sim.mjm.nu))
@@ -284,14 +285,65 @@ def test_dropped_contacts_are_told(device: str) -> None:
     """Also when the simulation goes back to where none were dropped."""
     sim = ss.Simulation(XML, nworld=2, device=device, nconmax=1, njmax=64)
     sim.reset(keyframe="high")
-    low = ss.Simulation(XML, nworld=2, device=device).state.qpos
-    low[:, 3:7] = np.sqrt(0.5) * np.array([1.0, 0.0, 1.0, 0.0])  # lies: ball and box touch the floor
-    state = ss.State(np.zeros(2), low, np.zeros((2, sim.mjm.nv)), np.zeros((2, 1)))
     with pytest.warns(ss.HealthWarning, match="nconmax"):
-        sim.rollout(60, state=state)
+        sim.rollout(60, state=lies(device))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert sim.state.qpos[0, 2] == 2.0 and sim.health().ok
+
+
+def test_buffers_that_grow(device: str) -> None:
+    """The steps of a chunk are repeated with larger buffers; the simulation goes back, and the graph serves on."""
+    lying, ctrl = lies(device), np.zeros((2, 30, 1), dtype=np.float32)
+    roomy = ss.Simulation(XML, nworld=2, device=device, nconmax=64, njmax=256)
+    want = roomy.rollout(ctrl, state=lying)
+    for chunk in (None, 7):
+        sim = ss.Simulation(XML, nworld=2, device=device, njmax=256)
+        sim._growth, sim.d = cramped(sim)
+        before = sim.state
+        with pytest.warns(ss.HealthWarning, match="nconmax from 1 to"):
+            got = sim.rollout(ctrl, state=lying, chunk=chunk)
+        assert_equal(got.qpos, want.qpos, sim)
+        assert sim.d.naconmax > 2
+        for name, value in sim.state.parts.items():
+            assert value.tobytes() == getattr(before, name).tobytes(), name
+        assert_equal(sim.rollout(ctrl, state=lying).qpos, want.qpos, sim)
+
+
+def lies(device: str) -> ss.State:
+    """Two worlds where ball and box touch the floor."""
+    qpos = ss.Simulation(XML, nworld=2, device=device).state.qpos.copy()
+    qpos[:, 2], qpos[:, 3:7], qpos[:, 7] = 0.1, np.sqrt(0.5) * np.array([1.0, 0.0, 1.0, 0.0]), 0.0
+    return ss.State(np.zeros(2), qpos, np.zeros((2, 7)), np.zeros((2, 1)))
+
+
+def cramped(sim: ss.Simulation) -> tuple[Any, Any]:
+    """Buffers of a simulation that may grow, with room for one contact."""
+    with sim._on_device():
+        return Growth(sim.physics, contacts=True, rows=False), sim.physics.make_data(
+            sim.mjm, sim.nworld, nconmax=1, njmax=256
+        )
+
+
+@pytest.mark.parametrize("name", ["cone-sweep", "cenic"])
+def test_threads(name: str) -> None:
+    """The same with worlds shared out over threads."""
+    sim, other = made_simulation(name, "cpu"), made_simulation(name, "cpu", threads=2)
+    ctrl = controls(sim)
+    other.state = sim.state
+    before, count = other.state, other.contact_count()
+    outputs = ("qpos", "ctrl", "xpos")
+    want, got = sim.rollout(ctrl, outputs=outputs), other.rollout(ctrl, outputs=outputs, chunk=5)
+    for field in want:
+        assert_equal(got[field], want[field], sim, field)
+    assert (got.physics, got.timestep) == (want.physics, want.timestep)
+    assert other.contact_count() == count
+    for field, value in other.state.parts.items():
+        assert value.tobytes() == getattr(before, field).tobytes(), field
+    with sim.record() as one, other.record(every=1, last=3) as two:
+        sim.step(9)
+        other.step(9)
+    assert_equal(two.trajectory.qpos, one.trajectory.qpos[:, -3:], sim)
 
 
 def test_a_bar(sim: ss.Simulation, capfd: pytest.CaptureFixture[str]) -> None:

@@ -143,7 +143,7 @@ def test_writing_through_views(sim: ss.Simulation) -> None:
 
 def test_what_does_not_fit_changes_nothing(sim: ss.Simulation) -> None:
     before = support.arrays_of(sim)
-    with pytest.raises(InputError, match=r"qpos of joint 'hinge'.*shape \(3,\), expected \(2, 1\) .*or \(1,\)"):
+    with pytest.raises(InputError, match=r"qpos of joint 'hinge'.*shape \(3,\), expected \(2, 1\), or \(1,\)"):
         sim.joint("hinge").qpos = [1.0, 2.0, 3.0]
     with pytest.raises(InputError, match=r"ctrl of actuator 'motor'\[1\] is nan"):
         sim.actuator("motor").ctrl = [0.0, np.nan]

@@ -145,6 +145,8 @@ class Physics(abc.ABC, Generic[M, D]):
     """Name on the command line and in results."""
     capturable: ClassVar[bool]
     """Whether `step` can be recorded into a graph and replayed; one that loops on the host cannot."""
+    shardable: ClassVar[bool] = True
+    """Whether threads can share its worlds; one that uses all cores by itself, or loops in Python, gains nothing."""
     promises: ClassVar[Promises] = Promises()
     """Where it differs by design from other physics."""
 
@@ -297,6 +299,32 @@ class Physics(abc.ABC, Generic[M, D]):
     def fill_contacts(self, m: M, d: D, out: "DeviceContacts") -> None:
         """Write what `contacts` gives into buffers of `make_contacts`; launches on the device only."""
         raise NotImplementedError(f"{self.name} has make_contacts without fill_contacts")
+
+
+class GrowingPhysics(Physics[M, D]):
+    """A physics with buffers of fixed size that can be made larger between two steps."""
+
+    @abc.abstractmethod
+    def growable(self, *, contacts: bool, rows: bool) -> int:
+        """Bits of `overflow` against which a larger nconmax (`contacts`) or njmax (`rows`) helps."""
+
+    @abc.abstractmethod
+    def buffer_sizes(self, m: M, d: D) -> tuple[int, int]:
+        """The sizes of the buffers per world: (nconmax, njmax)."""
+
+    @abc.abstractmethod
+    def needed_sizes(self, m: M, d: D, bits: int) -> tuple[int, int]:
+        """Sizes that are likely to be enough after steps with these bits of `overflow`: at least twice as large.
+
+        A size that they say nothing about stays.
+        """
+
+    @abc.abstractmethod
+    def adopt(self, m: M, d: D, larger: D) -> D:
+        """The data with the buffers of `larger`, which `make_data` made for the same model and number of worlds.
+
+        Nothing that a step reads changes. Arrays whose shape does not depend on the sizes stay the same objects.
+        """
 
 
 class StagedPhysics(Physics[M, D]):

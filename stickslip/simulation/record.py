@@ -1,14 +1,19 @@
-"""What a simulation goes through, as arrays: rollouts of given controls, and recorders of its own steps."""
+"""Steps of a simulation, and what it goes through as arrays: rollouts of given controls, recorders of its own steps."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
+import warp as wp
 from numpy.typing import ArrayLike
 
+from stickslip import compilation
+from stickslip.errors import Unsupported
 from stickslip.simulation import rollout
+from stickslip.simulation.bar import Bar
+from stickslip.simulation.growth import Growth
 from stickslip.simulation.observation import Observation
-from stickslip.simulation.recorder import Recorder
+from stickslip.simulation.recorder import Recorder, recorded
 from stickslip.simulation.trajectory import Trajectory
 from stickslip.state import State
 
@@ -17,14 +22,43 @@ if TYPE_CHECKING:
 
 
 class Recording(Observation):
-    """The part of `Simulation` that keeps what its worlds go through."""
+    """The part of `Simulation` that advances its worlds, and keeps what they go through."""
 
-    __slots__ = ("_captured_rollout", "_recorders")
+    __slots__ = ("_captured_rollout", "_growth", "_recorders")
 
     def __init__(self) -> None:
         Observation.__init__(self)
         self._captured_rollout: rollout.Captured | None = None
+        self._growth: Growth | None = None
         self._recorders: list[Recorder] = []
+
+    def _advance(self, n: int, progress: bool = False) -> None:
+        """Take n steps, with samples for open recorders."""
+        capturing = self.device.is_capturing
+        if capturing and self._recorders:
+            raise Unsupported("steps cannot be recorded while a graph is captured: close the recorder before")
+        with Bar(progress and not capturing, n, self.device) as bar:
+            for piece in bar.pieces(n):
+                self._grown(piece, recorded(cast("Simulation", self), piece) if self._recorders else self._run)
+
+    def _grown(self, n: int, run: Callable[[int], None]) -> None:
+        """Take n steps by `run(n)`, and if buffers were too small, undone, by another `run(n)` with larger ones."""
+        if self._growth is None or n == 0 or self.device.is_capturing:
+            run(n)
+        else:
+            self._growth.advance(cast("Simulation", self), n, run)
+
+    def _run(self, n: int) -> None:
+        """Take n steps and nothing else."""
+        capturing = self.device.is_capturing  # a graph of the caller's: a graph cannot be launched into it
+        if capturing and not self.physics.capturable:
+            raise Unsupported(f"{self.physics.name} cannot be captured: its steps loop on the host")
+        if self._graph is None or capturing:
+            with compilation.quiet():
+                self.d = self.physics.run(self.m, self.d, n)
+        else:
+            for _ in range(n):
+                wp.capture_launch(self._graph)
 
     def rollout(
         self,

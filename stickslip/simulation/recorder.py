@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from stickslip import arrays, capacity
 from stickslip.errors import InputError, Unsupported
 from stickslip.simulation import tape as tapes
-from stickslip.simulation.rollout import check_count
+from stickslip.simulation.rollout import check_count, marked
 from stickslip.simulation.tape import Tape
 from stickslip.simulation.trajectory import Trajectory, about, check_path
 from stickslip.simulation.worlds import numbers
@@ -90,7 +90,7 @@ class Recorder:
         """Look up the arrays of the simulation, which may have other data now."""
         sim = self._sim
         chosen = None if self._worlds is None else wp.array(self._worlds, dtype=int, device=sim.device)
-        self._data = sim.d
+        self._data: Any = sim.d
         self._tape = Tape(sim, chosen)
         sources = tapes.outputs_of(sim, self._names)
         self._tape.set(sources, self._ring, every=1, start=0, strides=(self._nworld, 1))
@@ -117,13 +117,14 @@ class Recorder:
     def mark(self, n: int) -> tuple[int, int]:
         """Where it is, for `rewind`; what is kept until then survives n steps."""
         self._guard = self._count
-        if self.last is not None and n // self.every + 1 > self._room - self.last:
-            self._copy()
+        if self.last is not None and self.last < self._room < self.last + n // self.every + 1:
+            self._copy()  # else the ring may overwrite them
         return self._steps, self._count
 
     def rewind(self, mark: tuple[int, int]) -> None:
-        """Forget the samples since a mark: the steps were undone."""
+        """Forget the samples since a mark: the steps were undone, and arrays may have moved."""
         self._steps, self._count = mark
+        self._data = None
         self._taken, self._oldest = min(self._taken, self._count), min(self._oldest, self._count)
         self._held = [
             (first, {name: part[: self._count - first] for name, part in parts.items()})
@@ -194,22 +195,21 @@ def _rows(ring: wp.array, slot: int, n: int) -> NDArray[Any]:
     return np.empty((n, *arrays.shape_of(ring)[1:]), dtype=arrays.numpy_type(ring))
 
 
-def advance(sim: "Simulation", n: int, run: Callable[[int], None]) -> None:
-    """Take n steps by `run`, with a stop at every sample of a recorder."""
-    while n:
-        piece = min(n, *(recorder.steps_to_sample for recorder in sim._recorders))
-        run(piece)
-        for recorder in sim._recorders:
-            recorder.after(piece)
-        n -= piece
+def recorded(sim: "Simulation", n: int) -> Callable[[int], None]:
+    """A function that takes n steps, with a stop at every sample; called again, after the steps were undone."""
+    forget = marked(sim, n)
+    calls = 0
 
+    def run(n: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > 1:  # buffers have grown
+            forget()
+        while n:
+            piece = min(n, *(recorder.steps_to_sample for recorder in sim._recorders))
+            sim._run(piece)
+            for recorder in sim._recorders:
+                recorder.after(piece)
+            n -= piece
 
-def marked(sim: "Simulation", n: int) -> Callable[[], None]:
-    """A function that makes the recorders forget the samples of the next n steps."""
-    marks = [(recorder, recorder.mark(n)) for recorder in sim._recorders]
-
-    def rewind() -> None:
-        for recorder, mark in marks:
-            recorder.rewind(mark)
-
-    return rewind
+    return run

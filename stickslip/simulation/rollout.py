@@ -2,7 +2,7 @@
 
 import dataclasses
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,8 +93,9 @@ def rollout(
         raise InputError(f"every is {every}: the rollout has {steps} steps, so that there would be no sample")
     sim.compile()
     with sim._on_device():
-        restore = None if advance else sim.physics.checkpoint(sim.m, sim.d)
-        warned = sim._warned
+        restore, warned = sim.physics.checkpoint(sim.m, sim.d), sim._warned
+        forget = marked(sim, steps) if advance else None  # else no sample is recorded
+        stay = False
         try:
             plan = _planned(sim, steps, every, chunk, given, sources, device)
             outs, host = _places(sim, plan)
@@ -103,15 +104,28 @@ def rollout(
             with Bar(progress, steps, sim.device) as bar:
                 _run(sim, plan, outs, host, bar, recorded=advance)
             messages = sim.health().messages
+            stay = advance
         finally:
-            if restore is not None:
-                sim.d = restore()
-                sim._warned = warned
+            if not stay:
+                sim.d, sim._warned = restore(), warned
+                if forget is not None:
+                    forget()
     if messages:
         sim._warned = sim._warned or advance
         warnings.warn("; ".join(messages), HealthWarning, stacklevel=3)
     found: dict[str, Any] = {name: out if device else out.numpy() for name, out in outs.items()}
     return Trajectory(host or found, **about(sim, int(every)))
+
+
+def marked(sim: "Simulation", n: int) -> Callable[[], None]:
+    """A function that makes the recorders forget the samples of the next n steps."""
+    marks = [(recorder, recorder.mark(n)) for recorder in sim._recorders]
+
+    def rewind() -> None:
+        for recorder, mark in marks:
+            recorder.rewind(mark)
+
+    return rewind
 
 
 def check_count(name: str, value: Any, what: str) -> None:
@@ -200,28 +214,43 @@ def _run(
     recorded: bool,
 ) -> None:
     """Take the steps, chunk by chunk."""
-    captured = _captured(sim) if sim._graph is not None else None
-    tape = captured.tape if captured else Tape(sim)
-    room = outs["time"].shape[1]
     for begin in range(0, plan.steps, plan.chunk):
         end = min(plan.steps, begin + plan.chunk)
         samples = slice(begin // plan.every, end // plan.every)
-        start = samples.start if plan.staged else 0
-        tape.set(
-            plan.sources,
-            outs,
-            every=plan.every,
-            start=start,
-            strides=(1, room),
-            step=begin,
-            controls=_part(sim, plan, begin, end),
-        )
+        controls = _part(sim, plan, begin, end)
         done = begin
         for piece in bar.pieces(end - begin):
-            _advance(sim, tape, captured, plan, done, done + piece, recorded)
+            sim._grown(piece, _runner(sim, plan, outs, controls, samples.start, done, recorded=recorded))
             done += piece
         for name, array in host.items():
             array[:, samples] = outs[name].numpy()[:, : samples.stop - samples.start]
+
+
+def _runner(
+    sim: "Simulation",
+    plan: _Plan,
+    outs: dict[str, wp.array],
+    controls: Controls | None,
+    start: int,
+    begin: int,
+    *,
+    recorded: bool,
+) -> Callable[[int], None]:
+    """A function that takes n steps from `begin` on; called again, after they were undone, if buffers had to grow."""
+    forget = marked(sim, 0) if recorded else None
+    strides = (1, outs["time"].shape[1])
+
+    def run(n: int) -> None:
+        if forget is not None:
+            forget()
+        captured = _captured(sim) if sim._graph is not None else None
+        tape = captured.tape if captured else Tape(sim)
+        sources = tapes.outputs_of(sim, plan.sources)
+        first = start if plan.staged else 0
+        tape.set(sources, outs, every=plan.every, start=first, strides=strides, step=begin, controls=controls)
+        _advance(sim, tape, captured, plan, begin, begin + n, recorded)
+
+    return run
 
 
 def _part(sim: "Simulation", plan: _Plan, begin: int, end: int) -> Controls | None:

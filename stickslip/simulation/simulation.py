@@ -14,16 +14,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickslip import arrays, capacity, compilation, mjcf
 from stickslip.errors import BufferOverflow, DeviceError, Diverged, HealthWarning, InputError, Unsupported, unknown
-from stickslip.physics.base import Contacts, CountingPhysics, DifferentiablePhysics, Health, Physics, Stats
+from stickslip.physics.base import (
+    Contacts,
+    CountingPhysics,
+    DifferentiablePhysics,
+    GrowingPhysics,
+    Health,
+    Physics,
+    Stats,
+)
 from stickslip.physics.contacts import DeviceContacts
 from stickslip.physics.registry import DEFAULT, PHYSICS
-from stickslip.simulation import recorder
 from stickslip.simulation import worlds as worlds_module
-from stickslip.simulation.bar import Bar
+from stickslip.simulation.growth import Growth, put_back
 from stickslip.simulation.inputs import Inputs
 from stickslip.simulation.observation import Observation
 from stickslip.simulation.randomize import Randomizer
 from stickslip.simulation.record import Recording
+from stickslip.simulation.rollout import marked
+from stickslip.simulation.shards import Threaded
 from stickslip.state import INTEGRATION, State
 
 
@@ -36,8 +45,10 @@ class Simulation(Recording):
         nworld: number of worlds
         device: "cpu", "cuda:0", ...; the first CUDA device if there is one, else the CPU
         timestep: overrides the model's, s
-        nconmax: contacts to allow for in each world; None: the scene's hint, or MuJoCo Warp's guess
+        nconmax: contacts to allow for in each world, on average; None: the scene's hint, or an estimate from the
+            model, and more when a step needs more
         njmax: constraint rows to allow for in each world; None: as for nconmax
+        threads: on a CPU, threads that share the worlds; results do not depend on it
     """
 
     __slots__ = (
@@ -63,6 +74,7 @@ class Simulation(Recording):
         timestep: float | None = None,
         nconmax: int | None = None,
         njmax: int | None = None,
+        threads: int = 1,
     ) -> None:
         if isinstance(nworld, bool) or not isinstance(nworld, (int, np.integer)) or nworld < 1:
             raise InputError(f"nworld is {nworld!r}: it must be a whole number, at least 1")
@@ -74,6 +86,16 @@ class Simulation(Recording):
         self.mjm = mjcf.load(scene, timestep=timestep)
         self.physics: Physics[Any, Any] = physics
         self.nworld = int(nworld)
+        if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
+            raise InputError(f"threads is {threads!r}: it must be a whole number, at least 1")
+        if threads > 1:
+            if self.device.is_cuda:
+                raise InputError(
+                    f"threads is {threads}: threads share worlds on a CPU; on {self.device.alias} leave it at 1"
+                )
+            if not physics.shardable:
+                raise Unsupported(f"{physics.name} uses all cores by itself: leave threads at 1")
+            self.physics = physics = Threaded(physics, min(int(threads), self.nworld), (nconmax is None, njmax is None))
         sizes = {
             "nconmax": _hint(self.mjm, "nconmax") if nconmax is None else nconmax,
             "njmax": _hint(self.mjm, "njmax") if njmax is None else njmax,
@@ -90,6 +112,8 @@ class Simulation(Recording):
         self._warned = False
         self._keyframes: dict[int, State] = {}
         self._randomizer = Randomizer(self.nworld, self.device)
+        if isinstance(physics, GrowingPhysics) and None in (nconmax, njmax):
+            self._growth = Growth(physics, contacts=nconmax is None, rows=njmax is None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not hasattr(type(self), name):  # slots and properties are attributes of the class
@@ -148,6 +172,8 @@ class Simulation(Recording):
             return
         physics = self.physics
         with self._on_device():
+            if self._growth is not None:
+                self._growth.prepare(self)
             if not physics.capturable:
                 physics.compile(self.m, self.d)
                 return
@@ -163,6 +189,11 @@ class Simulation(Recording):
         With `cenic` and many worlds, n timesteps in one call take less time than one at a time: worlds need
         not wait for each other in between.
 
+        If contacts or constraint rows do not fit into a buffer whose size was not given, the steps of this call are
+        undone and repeated with a larger one; a HealthWarning says so once. `qpos` and all other arrays whose shape
+        does not depend on buffers stay the same objects, and so does `d`. Contacts and rows in `d` get new arrays.
+        Nothing is enlarged while a graph of the caller's is captured.
+
         With `check`, contacts that were dropped or a state that is no longer finite raise
         BufferOverflow or Diverged, and every world is back where it was before the call.
         """
@@ -174,43 +205,26 @@ class Simulation(Recording):
             if not check:
                 self._advance(n, progress)
                 return
-            forget = recorder.marked(self, n)
+            forget = marked(self, n)
             own = self.physics.arrays(self.m, self.d)
             before = {name: wp.clone(array) for name, array in own.items()}
             if "overflow" in own:
                 own["overflow"].zero_()
-            self._advance(n, progress)
+            try:
+                self._advance(n, progress)
+            except BufferOverflow:  # it could not grow
+                put_back(self.physics.arrays(self.m, self.d), before)
+                forget()
+                raise
             health, own = self.health(), self.physics.arrays(self.m, self.d)
             if not health.ok:
-                for name, array in own.items():
-                    wp.copy(array, before[name])
+                put_back(own, before)
                 forget()
                 self._refused.zero_()  # they are told now
                 error = BufferOverflow if health.overflow else Diverged
                 raise error("; ".join(health.messages) + f". The state is as it was before these {n} steps.")
             if "overflow" in own:  # earlier steps, if they were not checked, may have overflowed
                 own["overflow"].assign(own["overflow"].numpy() | before["overflow"].numpy())
-
-    def _advance(self, n: int, progress: bool = False) -> None:
-        """Take n steps, with samples for open recorders."""
-        capturing = self.device.is_capturing
-        if capturing and self._recorders:
-            raise Unsupported("steps cannot be recorded while a graph is captured: close the recorder before")
-        with Bar(progress and not capturing, n, self.device) as bar:
-            for piece in bar.pieces(n):
-                recorder.advance(self, piece, self._run) if self._recorders else self._run(piece)
-
-    def _run(self, n: int) -> None:
-        """Take n steps and nothing else."""
-        capturing = self.device.is_capturing  # a graph of the caller's: a graph cannot be launched into it
-        if capturing and not self.physics.capturable:
-            raise Unsupported(f"{self.physics.name} cannot be captured: its steps loop on the host")
-        if self._graph is None or capturing:
-            with compilation.quiet():
-                self.d = self.physics.run(self.m, self.d, n)
-        else:
-            for _ in range(n):
-                wp.capture_launch(self._graph)
 
     def reset(self, mask: Any = None, state: State | None = None, keyframe: int | str | None = None) -> None:
         """Bring all worlds, or those in a mask, back to the start, to a state, or to a key frame.

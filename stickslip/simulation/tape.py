@@ -22,7 +22,8 @@ _LANES = 32
 """Threads that share the copy of a world on CUDA."""
 ADVICE = "take fewer outputs or steps, or a larger `every`"
 _LARGEST_AXIS = 2**31 - 1
-_NOT_PER_WORLD = ("nacon", "ncollision", "peak")
+_NOT_OUTPUTS = ("nacon", "ncollision", "peak", "efc_islandid", "map_efc2iefc", "map_iefc2efc")
+"""Arrays of all worlds together, and of constraint rows."""
 
 
 @wp.struct
@@ -131,17 +132,13 @@ def _store_worlds(
 def outputs_of(sim: "Simulation", names: Iterable[str]) -> dict[str, wp.array]:
     """The arrays of a simulation by name, (nworld, ...), time first; raises InputError for one that there is not."""
     names = (names,) if isinstance(names, str) else tuple(names)
-    own = dict(sim.physics.arrays(sim.m, sim.d))
-    if not sim.physics.promises.poses_only:  # else a step leaves no results
-        own = {**sim.physics.results(sim.m, sim.d), **own}
-    own = {
-        name: array
-        for name, array in own.items()
-        if array.shape[0] == sim.nworld and array.ndim < 4 and array.is_contiguous
-        if "." not in name and name not in _NOT_PER_WORLD
-    }
+    physics, m, d = sim.physics, sim.m, sim.d
+    own = dict(physics.arrays(m, d))
+    if not physics.promises.poses_only:  # else a step leaves no results
+        own = {**physics.results(m, d), **{name: physics.field(m, d, name) for name in names}, **own}
+    own = {name: array for name, array in own.items() if array is not None and _has_worlds(name, array, sim.nworld)}
     if "time" not in own:
-        raise Unsupported(f"{sim.physics.name} has no array of times: its steps cannot be recorded")
+        raise Unsupported(f"{physics.name} has no array of times: its steps cannot be recorded")
     for name in names:
         if name not in own:
             raise unknown("output", name, sorted(own))
@@ -149,6 +146,12 @@ def outputs_of(sim: "Simulation", names: Iterable[str]) -> dict[str, wp.array]:
     if len(chosen) > MOST_OUTPUTS:
         raise InputError(f"{len(chosen)} outputs: take {MOST_OUTPUTS} at most")
     return {name: own[name] for name in chosen}
+
+
+def _has_worlds(name: str, array: wp.array, nworld: int) -> bool:
+    """Whether an array has an axis of worlds, and a shape that does not depend on the size of buffers."""
+    fits = array.ndim < 4 and array.shape[0] == nworld and array.is_contiguous  # Warp has no more axes than four
+    return fits and name.isidentifier() and name not in _NOT_OUTPUTS
 
 
 def sample_bytes(sources: Mapping[str, wp.array], nworld: int) -> int:

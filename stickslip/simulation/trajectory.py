@@ -14,6 +14,7 @@ import numpy as np
 import stickslip
 from stickslip import spec
 from stickslip.errors import InputError, MissingExtra, Unsupported, unknown
+from stickslip.simulation.shards import Threaded
 from stickslip.state import digest
 
 if TYPE_CHECKING:
@@ -155,11 +156,9 @@ class Trajectory:
 
 def about(sim: "Simulation", every: int, worlds: tuple[int, ...] | None = None) -> dict[str, Any]:
     """What a trajectory says of its simulation: the fields of `Trajectory` besides outputs."""
-    try:
-        timestep = np.ravel(sim.physics.model_field(sim.m, "timestep").numpy()).astype(float)
-    except (InputError, Unsupported):
-        timestep = np.array([sim.mjm.opt.timestep])
-    if worlds is not None and len(timestep) > 1:
+    physics = sim.physics.physics if isinstance(sim.physics, Threaded) else sim.physics
+    timestep = _timesteps(sim)
+    if worlds is not None:
         timestep = timestep[list(worlds)]
     if (timestep == np.float32(sim.mjm.opt.timestep)).all():
         timestep = np.array([sim.mjm.opt.timestep])  # in double precision
@@ -167,10 +166,23 @@ def about(sim: "Simulation", every: int, worlds: tuple[int, ...] | None = None) 
         "timestep": float(timestep[0]) if len(set(timestep)) <= 1 else timestep,
         "every": every,
         "worlds": worlds,
-        "physics": spec.written(sim.physics.name, sim.physics),
+        "physics": spec.written(physics.name, physics),
         "model": digest(sim.mjm),
         "version": stickslip.__version__,
     }
+
+
+def _timesteps(sim: "Simulation") -> np.ndarray:
+    """The time step of each world [s]."""
+    physics, parts = sim.physics, [(sim.m, sim.nworld)]
+    if isinstance(physics, Threaded):
+        parts = [(shard.m, shard.nworld) for shard in sim.d.shards]
+        physics = physics.physics
+    try:
+        fields = [(physics.model_field(m, "timestep").numpy(), nworld) for m, nworld in parts]
+    except (InputError, Unsupported):
+        return np.full(sim.nworld, sim.mjm.opt.timestep)
+    return np.concatenate([np.broadcast_to(np.ravel(field).astype(float), nworld) for field, nworld in fields])
 
 
 def check_path(path: str | os.PathLike[str]) -> Path:

@@ -391,7 +391,7 @@ def test_too_many_contacts(device: str) -> None:
     floors = '<geom type="plane" size="1 1 .1"/>' * 70
     text = f"""<mujoco><worldbody>{floors}
       <body pos="0 0 0.11"><freejoint/><geom type="sphere" size=".1"/></body></worldbody></mujoco>"""
-    sim = ss.Simulation(text, ss.PbdR(), device=device, timestep=STEP)
+    sim = ss.Simulation(text, ss.PbdR(), device=device, timestep=STEP, nconmax=32, njmax=1)
     before = sim.qpos.numpy().copy()
     with pytest.raises(BufferOverflow, match="raise nconmax from 32 to at least (\\d+)") as caught:
         sim.step(20, check=True)

@@ -203,7 +203,7 @@ def test_advice_is_of_the_substep_with_most_contacts(device: str) -> None:
         return sim
 
     with pytest.raises(BufferOverflow, match=r"from 32 to at least \d+") as caught:
-        fly()
+        fly(nconmax=32)
     found = re.search(r"at least (\d+)", str(caught.value))
     assert found is not None and int(found[1]) >= 150
     sim = fly(nconmax=int(found[1]))

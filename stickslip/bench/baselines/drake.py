@@ -71,6 +71,7 @@ class Drake(CountingPhysics[Model, Data]):
 
     name: ClassVar[str] = "drake"
     capturable: ClassVar[bool] = False
+    shardable: ClassVar[bool] = False
     accuracy: float = parameter(1e-3, "error of positions that a step may have", 0.0, above=True)
     max_step: float = parameter(0.1, "longest step [s]", 0.0, above=True)
     trace: int = parameter(0, "steps of each world to remember for `stats`", 0)

@@ -44,6 +44,7 @@ class HostPhysics(Physics[mujoco.MjModel, HostData], abc.ABC):
     """
 
     capturable: ClassVar[bool] = False
+    shardable: ClassVar[bool] = False
 
     @abc.abstractmethod
     def advance(self, mjm: mujoco.MjModel, mjd: mujoco.MjData) -> NDArray[np.float64]:

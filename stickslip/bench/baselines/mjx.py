@@ -77,6 +77,7 @@ class Mjx(Physics[Model, Data]):
 
     name: ClassVar[str] = "mjx"
     capturable: ClassVar[bool] = False
+    shardable: ClassVar[bool] = False
     integrator: str = parameter("euler", "integrator of MJX", choices=tuple(INTEGRATORS))
     iterations: int | None = parameter(None, "iterations of its solver; None: the model's", 1, 10_000, kind=int)
 

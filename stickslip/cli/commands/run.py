@@ -44,9 +44,9 @@ class Run:
     timestep: float | None = None
     """Length of a step in seconds; default: the scene's own."""
     nconmax: int | None = None
-    """Buffer size: contacts per world; default: the scene's own, or MuJoCo Warp's guess."""
+    """Buffer size: contacts per world; default: the scene's own, or an estimate, and more where needed."""
     njmax: int | None = None
-    """Buffer size: constraint rows per world; default: the scene's own, or MuJoCo Warp's guess."""
+    """Buffer size: constraint rows per world; default: as for contacts."""
     out: Path | None = None
     """Folder for trajectory.npz, final.png and summary.json; and steps.png for a physics with its own step size."""
 

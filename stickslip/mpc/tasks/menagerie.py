@@ -51,7 +51,7 @@ class Hand:
         robot: its name in Menagerie
         commit: the commit of Menagerie that this was written for
         scene: the task's scene with an object, with a palm but no fingers
-        buffers: contacts and constraint rows to allocate per world of a plan; MuJoCo Warp's guess if None
+        buffers: contacts and constraint rows to allocate per world of a plan; an estimate if None
         joints: names of its hinges, in order
         tips: body of each fingertip and the tip's position in its frame [m], by the name of its site
         face: point of the palm's face to put at the origin of the task's palm, in the hand's palm frame [m]

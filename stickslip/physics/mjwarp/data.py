@@ -10,7 +10,7 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from stickslip.physics.mjwarp.copies import Prepared, copy_worlds
+from stickslip.copies import Prepared, copy_worlds
 from stickslip.physics.mjwarp.derive import Derivation
 from stickslip.physics.mjwarp.memory import Memory
 from stickslip.state import PARTS

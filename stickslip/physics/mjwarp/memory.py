@@ -22,7 +22,8 @@ from typing import Any
 
 import warp as wp
 
-from stickslip.physics.mjwarp.copies import EntryMoves, Pairs, Prepared, copy_worlds
+from stickslip.copies import Pairs, Prepared, copy_worlds
+from stickslip.physics.mjwarp.entries import EntryMoves
 from stickslip.state import ENTRIES, SHARED
 
 _KIND = "memory"

@@ -13,9 +13,9 @@ import warp as wp
 
 from stickslip import arrays, compilation
 from stickslip.errors import InputError, Unsupported
-from stickslip.physics.base import Contacts, Health, Physics, StagedPhysics
+from stickslip.physics.base import Contacts, GrowingPhysics, Health, StagedPhysics
 from stickslip.physics.contacts import DeviceContacts
-from stickslip.physics.mjwarp import stages, touches
+from stickslip.physics.mjwarp import enlarge, sizes, stages, touches
 from stickslip.physics.mjwarp.data import Data, find_not_finite, record_peak
 from stickslip.physics.mjwarp.derive import DERIVED, GROUPS, Derivation
 from stickslip.physics.mjwarp.fields import MODEL_FIELDS, OPTION_FIELDS, check, find_fit, owner_of, widen
@@ -39,7 +39,7 @@ _FORGET = "take state.without_memory()"
 _NOT_POSES = frozenset("cvel qacc sensordata actuator_force actuator_length actuator_velocity".split())
 
 
-class WarpPhysics(Physics[ModelT, DataT]):
+class WarpPhysics(GrowingPhysics[ModelT, DataT]):
     """A physics that steps MuJoCo Warp's data; subclasses give the model, the data and the step.
 
     What a physics remembers from step to step is in `d.memory` (see `memory`): it is reset, copied and restored here.
@@ -65,9 +65,35 @@ class WarpPhysics(Physics[ModelT, DataT]):
         for name, value in (("nconmax", nconmax), ("njmax", njmax)):
             if value is not None and value < 1:
                 raise InputError(f"{name} is {value}: it must be at least 1")
+        if nconmax is None or njmax is None:
+            usual = self.default_sizes(mjm)
+            nconmax, njmax = (usual[0] if nconmax is None else nconmax), (usual[1] if njmax is None else njmax)
         d = self.allocate(mjm, nworld, nconmax, njmax)
         d.forget()
         d.reset()
+        return d
+
+    def default_sizes(self, mjm: mujoco.MjModel) -> tuple[int | None, int | None]:
+        """The sizes of buffers, (nconmax, njmax), where none are given; None: `allocate` has one of its own."""
+        return sizes.default_sizes(mjm)
+
+    def growable(self, *, contacts: bool, rows: bool) -> int:
+        return (sizes.CONTACT_BITS if contacts else 0) | (sizes.ROW_BITS if rows else 0)
+
+    def buffer_sizes(self, m: ModelT, d: DataT) -> tuple[int, int]:
+        return d.naconmax // d.nworld, d.njmax
+
+    def needed_sizes(self, m: ModelT, d: DataT, bits: int) -> tuple[int, int]:
+        ncon, npair, nefc = (int(v) for v in d.peak.numpy())
+        nconmax, njmax = self.buffer_sizes(m, d)
+        if bits & sizes.CONTACT_BITS:
+            nconmax = sizes.enlarged(nconmax, max(ncon, npair) / d.nworld)
+        if bits & sizes.ROW_BITS:
+            njmax = sizes.enlarged(njmax, nefc)
+        return nconmax, njmax
+
+    def adopt(self, m: ModelT, d: DataT, larger: DataT) -> DataT:
+        enlarge.adopt(d, larger, self.arrays(m, d), self.arrays(m, larger))
         return d
 
     def step(self, m: ModelT, d: DataT) -> DataT:

@@ -18,6 +18,7 @@ from stickslip.physics.base import Contacts, Health, Promises
 from stickslip.physics.contacts import DeviceContacts
 from stickslip.physics.mjwarp.fields import WORLD_FIELDS
 from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
+from stickslip.physics.mjwarp.sizes import enlarged
 from stickslip.physics.pbd import model, touches
 from stickslip.physics.pbd.find import GENTLE
 from stickslip.physics.pbd.lanes import WARP
@@ -183,6 +184,17 @@ class ParticlePhysics(WarpPhysics[model.Model, Data], abc.ABC):
 
     def fill_contacts(self, m: model.Model, d: Data, out: DeviceContacts) -> None:
         touches.fill_contacts(m.shape, workspace_of(d).touching, out)
+
+    def default_sizes(self, mjm: mujoco.MjModel) -> tuple[int | None, int | None]:
+        return None, 1  # the workspace counts its particles; there are no rows
+
+    def buffer_sizes(self, m: model.Model, d: Data) -> tuple[int, int]:
+        return workspace_of(d).touching.capacity // 2, d.njmax
+
+    def needed_sizes(self, m: model.Model, d: Data, bits: int) -> tuple[int, int]:
+        wanted = int(workspace_of(d).touching.most.numpy().max(initial=0))
+        allowed, njmax = self.buffer_sizes(m, d)
+        return enlarged(allowed, wanted / 2), njmax
 
     def health(self, m: model.Model, d: Data) -> Health:
         health = super().health(m, d)

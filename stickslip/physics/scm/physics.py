@@ -63,6 +63,7 @@ class Scm(WarpPhysics[Model, Data], DifferentiablePhysics[Model, Data]):
 
     name: ClassVar[str] = "scm"
     capturable: ClassVar[bool] = False
+    shardable: ClassVar[bool] = False
     promises: ClassVar[Promises] = Promises(poses_only=True)
     points: int = parameter(150, "approximate number of points per geom", 6, 1_000_000)
     mesh_points: int = parameter(
