@@ -15,10 +15,10 @@ from mujoco_warp import *  # noqa: F403
 from stickslip.physics.comfree import model as _model
 from stickslip.physics.comfree import physics as _physics
 from stickslip.physics.comfree import pipeline as _pipeline
+from stickslip.physics.comfree.model import Data as Data
 from stickslip.physics.comfree.model import Model as Model
 from stickslip.physics.mjwarp.dropin import DropIn as _DropIn
 
-Data = _mjw.Data
 __version__ = _mjw.__version__
 
 
@@ -33,7 +33,7 @@ def put_model(
     return _physics.put_model(mjm, batch_sizes, stacklevel=3, stiffness=stiffness, damping=damping)
 
 
-_comfree: _DropIn[Model, Data] = _DropIn("comfree", _pipeline, extend=lambda mjm, d: d)
+_comfree: _DropIn[Model, Data] = _DropIn("comfree", _pipeline, extend=lambda mjm, d: Data.extend(d, mjm))
 
 make_data = _comfree.make_data
 put_data = _comfree.put_data

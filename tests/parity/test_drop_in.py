@@ -2,6 +2,9 @@
 
 import dataclasses
 import inspect
+import re
+import subprocess
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -294,3 +297,121 @@ def test_options_set_later_are_refused(module: ModuleType, option: str, value: i
         with pytest.raises(Unsupported, match=word):
             function(m, d)
         assert support.same_bits(d.qpos.numpy(), before)
+
+
+@each_module
+def test_health_tells_what_to_raise(module: ModuleType, device: str) -> None:
+    """Contacts that are dropped, also in a captured step; with the number of the advice there is room."""
+    mjm = mjcf.load("scaling")
+    m, d = module.put_model(mjm), module.make_data(mjm, nworld=2, nconmax=4, njmax=192)
+    m.opt.warn_overflow = 0
+    assert d.health().ok and d.health().ncon_peak == 0
+    module.step(m, d)
+    with wp.ScopedCapture() as capture:
+        module.step(m, d)
+    for _ in range(60):
+        wp.capture_launch(capture.graph)
+    health = d.health()
+    assert not health.ok and health.ncon_peak > 8 and health.nefc_peak > 0 and health.nan_worlds == ()
+    module.reset_data(m, d, wp.array([True, False], dtype=bool))
+    assert not d.health().ok  # of the other world
+    module.reset_data(m, d)
+    assert d.health().ok
+    for _ in range(3):  # bodies that had no contacts were elsewhere, so that the first advice may be too little
+        (nconmax,) = {int(n) for text in health.overflow for n in re.findall(r"raise nconmax .* at least (\d+)", text)}
+        d = module.make_data(mjm, nworld=2, nconmax=nconmax, njmax=1024)
+        for _ in range(60):
+            module.step(m, d)
+        health = d.health()
+        if health.ok:
+            break
+    assert health.ok and not health.notes
+
+
+@each_module
+def test_health_names_broken_worlds_and_missing_rows(module: ModuleType, device: str) -> None:
+    """Rows that do not fit are a note, since the motion is right; so do the two halves of a step record."""
+    mjm = mjcf.load("scaling")
+    m, d = module.put_model(mjm), module.make_data(mjm, nworld=2, nconmax=48, njmax=1)
+    m.opt.warn_overflow = 0
+    for _ in range(60):
+        module.step1(m, d)
+        module.step2(m, d)
+    health = d.health()
+    assert health.ok and health.nefc_peak > 1 and "raise njmax from 1 to" in health.notes[0]
+    qpos = d.qpos.numpy()
+    qpos[1, 0] = np.nan
+    d.qpos.assign(qpos)
+    assert d.health().nan_worlds == (1,) and not d.health().ok
+
+
+CAPTURED = {
+    "step": lambda module, m, d: module.step(m, d),
+    "forward": lambda module, m, d: module.forward(m, d),
+    "step1 and step2": lambda module, m, d: (module.step1(m, d), module.step2(m, d)),
+    "reset_data": lambda module, m, d: module.reset_data(m, d),
+    "reset_data by a bool mask": lambda module, m, d: module.reset_data(m, d, mask_of(d, wp.bool)),
+    "reset_data by an int mask": lambda module, m, d: module.reset_data(m, d, mask_of(d, wp.int32)),
+    "reset_data_keyframe": lambda module, m, d: module.reset_data_keyframe(m, d, 0),
+}
+
+
+def mask_of(d: Any, dtype: Any) -> wp.array:
+    """The second world; the data keeps it, since a graph refers to it."""
+    if not hasattr(d, "mask"):
+        d.mask = wp.array([0, 1], dtype=dtype)
+    return d.mask
+
+
+@each_module
+@pytest.mark.parametrize("name", list(CAPTURED))
+@pytest.mark.parametrize("scene", ["scaling", "humanoid"])
+def test_captured_without_a_first_call(module: ModuleType, scene: str, name: str, device: str) -> None:
+    """With a model and data as they were made: nothing is left to a call that is not captured. Same bits on the CPU."""
+    mjm, function = mjcf.load(scene), CAPTURED[name]
+    results = []
+    for captured in (True, False):
+        m, d = module.put_model(mjm), module.make_data(mjm, nworld=2, **SIZES)
+        d.qvel.assign(support.perturbed(mjm, 2, scale=0.3).qvel)
+        mask_of(d, wp.int32 if "int" in name else wp.bool)
+        if captured:
+            with wp.ScopedCapture() as capture:
+                function(module, m, d)
+            for _ in range(3):
+                wp.capture_launch(capture.graph)
+        else:
+            for _ in range(3):
+                function(module, m, d)
+        results.append({field: getattr(d, field).numpy() for field in ("time", "qpos", "qvel", "qacc", "sensordata")})
+    for field, want in results[1].items():
+        if device == "cpu":
+            assert support.same_bits(results[0][field], want), field
+        else:
+            np.testing.assert_allclose(results[0][field], want, atol=1e-3, rtol=1e-3, err_msg=field)
+    assert np.abs(results[0]["qvel"][0]).max() > 0.0 or name in ("reset_data", "reset_data_keyframe")
+
+
+FIRST = """
+import sys, warp as wp
+from stickslip import mjcf
+import {module} as module
+mjm = mjcf.load({scene!r})
+with wp.ScopedDevice("cuda:0"):
+    m, d = module.put_model(mjm), module.make_data(mjm, nworld=2, nconmax=48, njmax=192)
+    mask = wp.array([False, True], dtype=bool)
+    with wp.ScopedCapture() as capture:
+        {call}
+    for _ in range(3):
+        wp.capture_launch(capture.graph)
+    wp.synchronize()
+    assert all(map(lambda x: x == x, d.qpos.numpy().ravel()))
+"""
+
+
+@each_module
+@pytest.mark.parametrize("call", ["step(m, d)", "forward(m, d)", "reset_data(m, d)", "reset_data(m, d, mask)"])
+def test_captured_first_thing_in_a_process(module: ModuleType, call: str, cuda: str) -> None:
+    """On CUDA, where kernels are loaded, streams made and memory taken while the first graph is captured."""
+    program = FIRST.format(module=module.__name__, scene="humanoid", call=f"module.{call}")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr[-2000:]

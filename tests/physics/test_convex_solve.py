@@ -15,6 +15,7 @@ from stickslip.physics.convex.step.layout import Law
 from stickslip.physics.convex.step.newton import Options
 from stickslip.physics.convex.step.pipeline import solve
 from stickslip.physics.convex.step.plan import Source
+from stickslip.physics.mjwarp.touches import TOUCHING
 from tests.reference import comfree, convex, models, worlds
 
 wp.set_module_options({"enable_backward": False})
@@ -393,7 +394,7 @@ def test_problem_is_that_of_mujoco_in_c(device, case):
     """Inertia, forces, Jacobians, residuals and inverse masses are C MuJoCo's; contacts are where they were found."""
     sim = at_steps(case, device).sim
     mjm, problem = wide_limits(sim.mjm), sim.d.convex.problem
-    contacts = worlds.contacts_of_worlds(sim.d, sim.nworld)
+    contacts = worlds.contacts_of_worlds(sim.d, sim.nworld, near=True)
     values = key_states(case, 2)
     for w in range(len(values["qpos"])):
         mjd = mujoco.MjData(mjm)
@@ -539,7 +540,9 @@ def test_told_forces_are_the_references(device, case):
     sim = found.sim
     contacts = sim.contacts()
     touch, plan = sim.d.convex.problem.touch, sim.m.convex.plan
-    place = np.cumsum((sim.d.contact.type.numpy() & worlds.CONSTRAINT) != 0) - 1
+    told = np.zeros((sim.d.naconmax, 6))  # what is only near has no force
+    touching = np.flatnonzero(sim.d.contact.type.numpy()[: int(sim.d.nacon.numpy()[0])] & int(TOUCHING))
+    told[touching] = contacts.force
     source = np.array([kind for kind, *_ in plan.source], dtype=int)
     constraint = ~np.isin(source, [Source.ACTUATOR, Source.TENDON_SPRING])
     start = sim.d.convex.qvel.numpy()
@@ -547,12 +550,12 @@ def test_told_forces_are_the_references(device, case):
         impulse, of_rows = convex.contact_impulses(p, v), convex.row_impulses(p, v)
         con = touch.con.numpy()[touch.adr.numpy()[w] :][: len(impulse)]
         close = {"rtol": 1e-4, "atol": 1e-5 * max(np.abs(impulse).max(initial=0.0), np.abs(of_rows).max(initial=0.0))}
-        np.testing.assert_allclose(p.dt * contacts.force[place[con]], impulse, **close)
+        np.testing.assert_allclose(p.dt * told[con], impulse, **close)
         on_dofs = np.einsum("cri,cr->i", p.contacts.jac, impulse) + p.rows.jac[constraint].T @ of_rows[constraint]
         np.testing.assert_allclose(p.dt * sim.d.qfrc_constraint.numpy()[w], on_dofs, **close)
         for r in np.flatnonzero(source == Source.ACTUATOR):
-            told = p.dt * sim.d.actuator_force.numpy()[w, plan.source[r][1]]
-            np.testing.assert_allclose(told, of_rows[r], **close)
+            actuator = p.dt * sim.d.actuator_force.numpy()[w, plan.source[r][1]]
+            np.testing.assert_allclose(actuator, of_rows[r], **close)
         np.testing.assert_allclose(sim.d.qacc.numpy()[w], (v - start[w]) / p.dt, rtol=1e-4, atol=1e-4)
 
 

@@ -7,9 +7,9 @@ import mujoco
 import numpy as np
 
 import stickslip as ss
+from stickslip.physics.mjwarp.touches import FOUND, TOUCHING
 from tests.reference import comfree, models
 
-CONSTRAINT = 1  # ContactType.CONSTRAINT of MuJoCo Warp: the contact is more than a sensor's.
 NCONMAX = 32
 NJMAX = 256
 
@@ -43,8 +43,8 @@ def stacked(worlds: list[mujoco.MjData], field: str) -> np.ndarray:
     return np.stack([np.asarray(getattr(mjd, field), dtype=np.float32) for mjd in worlds])
 
 
-def contacts_of_worlds(d, nworld: int) -> list[list[comfree.Contact]]:
-    """The constraint contacts in a MuJoCo Warp Data, world by world."""
+def contacts_of_worlds(d, nworld: int, *, near: bool = False) -> list[list[comfree.Contact]]:
+    """The contacts that touch in a MuJoCo Warp Data, world by world; those that are only near too if asked for."""
     count = int(d.nacon.numpy()[0])
     assert count <= d.naconmax
     arrays = {
@@ -54,7 +54,7 @@ def contacts_of_worlds(d, nworld: int) -> list[list[comfree.Contact]]:
     kinds, worlds = d.contact.type.numpy()[:count], d.contact.worldid.numpy()[:count]
     out: list[list[comfree.Contact]] = [[] for _ in range(nworld)]
     for i in range(count):
-        if not kinds[i] & CONSTRAINT:
+        if not kinds[i] & int(FOUND if near else TOUCHING):
             continue
         out[worlds[i]].append(
             comfree.Contact(

@@ -2,12 +2,14 @@
 
 import dataclasses
 from collections.abc import Iterable
+from typing import ClassVar
 
 import mujoco
 import numpy as np
 import warp as wp
 
 from stickslip.errors import InputError
+from stickslip.physics.mjwarp import data as warp_data
 from stickslip.physics.mjwarp import model as rowfree
 from stickslip.physics.mjwarp.data import extended
 
@@ -41,6 +43,13 @@ class Model(rowfree.Model):
     """
 
     comfree: Parameters
+
+
+@dataclasses.dataclass
+class Data(warp_data.Data):
+    """MuJoCo Warp's data; rows are made for those who read them."""
+
+    rows_are_reported_only: ClassVar[bool] = True
 
 
 def impedance_values(name: str, value: float | Iterable[float]) -> tuple[float, ...]:

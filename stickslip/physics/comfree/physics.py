@@ -10,7 +10,7 @@ from stickslip import parameters
 from stickslip.parameters import parameter
 from stickslip.physics.base import Stage, StagedPhysics
 from stickslip.physics.comfree import model, pipeline
-from stickslip.physics.mjwarp.data import Data
+from stickslip.physics.comfree.model import Data
 from stickslip.physics.mjwarp.model import make_data, unsupported_features, warn_unused
 from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
 
@@ -22,7 +22,7 @@ class ComFree(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]):
     """Closed-form contact: one pass over the contacts, no solver, cost linear in contacts. It creeps."""
 
     name: ClassVar[str] = "comfree"
-    rows_are_reported_only: ClassVar[bool] = True
+    rows_are_reported_only: ClassVar[bool] = Data.rows_are_reported_only
     stiffness: float | Sequence[float] = parameter(
         model.DEFAULT_STIFFNESS, "k_user of the paper; more is stiffer", 0.0, per_world=True
     )

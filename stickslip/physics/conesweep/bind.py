@@ -16,7 +16,7 @@ def is_on(m: Model, part: mjw.DisableBit) -> bool:
     return not m.opt.disableflags & part
 
 
-def contacts_of(d: mjw.Data) -> Contacts:
+def contacts_of(m: Model, d: mjw.Data) -> Contacts:
     """MuJoCo Warp's contacts."""
     contacts = Contacts()
     contacts.nmax = d.naconmax
@@ -35,6 +35,7 @@ def contacts_of(d: mjw.Data) -> Contacts:
     contacts.adhesion = d.contact.adhesion
     contacts.efc_address = d.contact.efc_address
     contacts.overflow = d.overflow
+    contacts.gaps = m.structure.gaps
     return contacts
 
 

@@ -8,11 +8,15 @@ from typing import NamedTuple
 import warp as wp
 
 from stickslip.physics.mjwarp.private import vec5
+from stickslip.physics.mjwarp.touches import Gaps
 
 wp.set_module_options({"enable_backward": False})
 
 COLORS = wp.constant(16)
 """Colours of pairs. The last is for those that no other can take: they share bodies, whose masses are then split."""
+
+ROWS_ACT = wp.constant(1 << int(COLORS))
+"""Bit after those of the colours: rows act in this world."""
 
 SMOOTH = wp.constant(0)
 SPIN = wp.constant(1)
@@ -43,12 +47,14 @@ class Traits(NamedTuple):
 
     Attributes:
         jointed: trees of several bodies, or with rows on their dofs
+        linked: the same without rows of dry friction where the model has none
         rows: rows on dofs
         equalities: connects or welds
         rough: friction other than the same in both tangents: spin, rolling, of pairs, surfaces that move
     """
 
     jointed: bool
+    linked: bool
     rows: bool
     equalities: bool
     rough: bool
@@ -115,6 +121,7 @@ class Contacts:
     adhesion: wp.array[float]
     efc_address: wp.array2d[int]
     overflow: wp.array[int]  # of the data, (nworld,)
+    gaps: Gaps
 
 
 @wp.struct
@@ -180,7 +187,7 @@ class Work:
     substeps: wp.array[int]
     ncolor: wp.array[int]
     color_adr: wp.array2d[int]  # (nworld, COLORS + 1) where a colour begins in the order
-    jointed_colors: wp.array[int]  # colours with something on a jointed tree, as bits
+    jointed_colors: wp.array[int]  # colours with something on a jointed tree, as bits; ROWS_ACT
     nactive: wp.array[int]
     active: wp.array2d[int]  # (nworld, njointed) jointed bodies that something acts on
     partial: wp.array2d[wp.vec3]  # (nworld, lanes)

@@ -1,10 +1,13 @@
 """The cone sweep's model and data: MuJoCo Warp's, with layouts of trees, rows and equalities, memory and workspace."""
 
 import dataclasses
+from typing import ClassVar
 
 import mujoco
 import mujoco_warp as mjw
+import numpy as np
 import warp as wp
+from numpy.typing import NDArray
 
 from stickslip.errors import InputError
 from stickslip.physics.conesweep.layout import (
@@ -17,6 +20,7 @@ from stickslip.physics.conesweep.prepare.topology import (
     equalities_of_model,
     flat,
     ints,
+    is_linked,
     make_tree,
     rows_of_model,
     vec2i,
@@ -25,6 +29,7 @@ from stickslip.physics.conesweep.workspace import Workspace, is_rough, make_work
 from stickslip.physics.mjwarp import data as warp_data
 from stickslip.physics.mjwarp import model as rowfree
 from stickslip.physics.mjwarp.data import extended
+from stickslip.physics.mjwarp.friction import friction_dofs
 
 wp.set_module_options({"enable_backward": False})
 
@@ -40,6 +45,7 @@ class Layout:
         largest: most dofs of a tree
         source: kind of each row that can act, and of what             (nrow,)
         eqid: constraint of the model that each equality is            (nequality,)
+        friction_dofs: dofs that have a row of dry friction            (*,)
     """
 
     settings: Settings
@@ -48,6 +54,7 @@ class Layout:
     largest: int
     source: wp.array
     eqid: wp.array
+    friction_dofs: NDArray[np.integer]
 
 
 @dataclasses.dataclass
@@ -69,6 +76,7 @@ class Data(warp_data.Data):
         workspace: what one step passes between its kernels
     """
 
+    rows_are_reported_only: ClassVar[bool] = True
     workspace: Workspace
 
 
@@ -90,15 +98,17 @@ def put_model(
     mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None, settings: Settings, speculative_margin: float
 ) -> Model:
     """MuJoCo Warp's model on the current device, with the cone sweep's layout."""
-    m = rowfree.put_model(rowfree.with_margin(mjm, speculative_margin), batch_sizes)
+    m = rowfree.put_model(rowfree.with_margin(mjm, speculative_margin), batch_sizes, mjm)
     sources, columns = rows_of_model(mjm)
     eqid, _ = equalities_of_model(mjm)
     tree = make_tree(mjm, m, flat(columns))
     traits = Traits(
         jointed=tree.njointed_dof > 0,
+        linked=is_linked(mjm, sources, columns),
         rows=len(sources) > 0,
         equalities=len(eqid) > 0,
         rough=is_rough(mjm),
     )
-    layout = Layout(settings, traits, tree, int(mjm.tree_dofnum.max(initial=0)), vec2i(sources), ints(eqid))
+    largest = int(mjm.tree_dofnum.max(initial=0))
+    layout = Layout(settings, traits, tree, largest, vec2i(sources), ints(eqid), friction_dofs(mjm))
     return extended(Model, m, sweep=layout)

@@ -5,24 +5,17 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, final
 
 import mujoco
-import numpy as np
 import warp as wp
 
 from stickslip import parameters
-from stickslip.errors import InputError
 from stickslip.parameters import parameter
 from stickslip.physics.base import Stage, StagedPhysics
 from stickslip.physics.conesweep import model, pipeline
 from stickslip.physics.conesweep.layout import Settings
 from stickslip.physics.conesweep.model import Data
-from stickslip.physics.conesweep.prepare.rows import JOINT_FRICTION, TENDON_FRICTION
 from stickslip.physics.mjwarp import model as rowfree
+from stickslip.physics.mjwarp.friction import check_frictionloss
 from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
-
-_LOSSES = {
-    "dof_frictionloss": ("joint", int(JOINT_FRICTION)),
-    "tendon_frictionloss": ("tendon", int(TENDON_FRICTION)),
-}
 
 
 @final
@@ -32,7 +25,7 @@ class ConeSweep(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]
     """Rigid contact with stick-slip friction: a fixed number of warm-started sweeps over pairs of bodies."""
 
     name: ClassVar[str] = "cone-sweep"
-    rows_are_reported_only: ClassVar[bool] = True
+    rows_are_reported_only: ClassVar[bool] = Data.rows_are_reported_only
     substeps: int | None = parameter(
         None, "substeps of a step; None: 6 up to a timestep of 3 ms, 16 above", 1, 1000, kind=int
     )
@@ -88,25 +81,8 @@ class ConeSweep(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]
         mask: wp.array | None = None,
         refused: wp.array | None = None,
     ) -> model.Model:
-        for name, (what, source) in _LOSSES.items():
-            if name in fields:
-                self._check_losses(m, name, what, source, fields[name])
+        check_frictionloss(m, fields, m.sweep.friction_dofs)
         return super().set_model(m, d, fields, mask, refused)
-
-    def _check_losses(self, m: model.Model, name: str, what: str, source: int, value: Any) -> None:
-        """Dry friction has rows only where the model had some when it was made."""
-        size = getattr(m, name).shape[-1]
-        try:
-            largest = np.asarray(value, dtype=float).reshape(-1, size).max(axis=0, initial=0.0)
-        except (TypeError, ValueError):
-            return  # unfit in other ways, which are reported next
-        having = [index for kind, index in m.sweep.source.numpy().tolist() if kind == source]
-        without = np.setdiff1d(np.flatnonzero(largest > 0.0), having)
-        if without.size:
-            raise InputError(
-                f"{name} of {what} {without[0]} is 0 in the model, so that it has no friction to set to "
-                f"{largest[without[0]]:g}; give it a small positive frictionloss in the model"
-            )
 
 
 def put_model(

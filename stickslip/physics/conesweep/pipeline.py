@@ -8,6 +8,7 @@ from stickslip.physics.conesweep.model import Model, own_data
 from stickslip.physics.mjwarp import pipeline as rowfree
 from stickslip.physics.mjwarp.pipeline import Motion, Prediction, Step, accelerate, advance, predict
 from stickslip.physics.mjwarp.plan import PlanStage, StepPlan
+from stickslip.physics.mjwarp.touches import mark_apart
 
 _NO_LIMITS = mjw.DisableBit.CONSTRAINT | mjw.DisableBit.LIMIT
 
@@ -32,6 +33,7 @@ def resolve(m: Model, d: mjw.Data, prediction: Prediction) -> None:
         own_data(d).memory.clear()
         d.qfrc_constraint.zero_()
         wp.copy(d.efc.Ma, d.qfrc_smooth)
+        mark_apart(d, m.structure.gaps)
         return
     solver.solve(m, d, own_data(d).workspace, prediction.qacc, prediction.factor.H if prediction.factor else d.M)
 

@@ -17,6 +17,7 @@ from stickslip.physics.conesweep.bind import (
 from stickslip.physics.conesweep.block import MAX_LANES
 from stickslip.physics.conesweep.layout import (
     COLORS,
+    ROWS_ACT,
     Bodies,
     Contacts,
     Equalities,
@@ -128,14 +129,15 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
         sync_warp(nlane)
         grouping.order_pairs(tree, work, equalities, worldid, lane, nlane)
         inertia.weigh_bodies(tree, bodies, work, worldid, lane, nlane)
-        if wp.static(traits.rows):
+        rows_act = (work.jointed_colors[worldid] & ROWS_ACT) != 0
+        if wp.static(traits.rows) and rows_act:
             rowset.count_rows(tree, work, rows, worldid, lane, nlane)
             rowset.feel_rows(tree, work, rows, worldid, lane, nlane)
         sync_warp(nlane)
         inertia.weigh_pairs(tree, contacts, bodies, work, worldid, lane, nlane)
         if wp.static(traits.equalities):
             inertia.weigh_equalities(tree, bodies, work, equalities, worldid, lane, nlane)
-        if wp.static(traits.rows):
+        if wp.static(traits.rows) and rows_act:
             rowset.weigh_rows(tree, work, rows, worldid, lane, nlane)
 
     return _prepare
@@ -175,6 +177,7 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
         most_substeps = substeps
         ncolor = work.ncolor[worldid]
         jointed_colors = work.jointed_colors[worldid]
+        rows_act = (jointed_colors & ROWS_ACT) != 0
         if nlane > 1 and nlane < WARP:  # worlds that share a warp run in step
             first = worldid / (WARP / nlane) * (WARP / nlane)
             for other in range(first, wp.min(first + WARP / nlane, work.ncolor.shape[0])):
@@ -182,7 +185,7 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
                 ncolor = wp.max(ncolor, work.ncolor[other])
                 jointed_colors = jointed_colors | work.jointed_colors[other]
         most = settings.jump
-        if wp.static(traits.jointed):
+        if wp.static(traits.linked) or rows_act:
             most = wp.min(most, JOINTED_JUMP)
         sweep.start_pairs(work, worldid, lane, nlane)
         dofs.start_rows(rows, worldid, lane, nlane)
@@ -218,7 +221,7 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
                             lane,
                             nlane,
                         )
-                    if wp.static(traits.rows) and color == 0 and acts:
+                    if wp.static(traits.rows) and color == 0 and acts and rows_act:
                         dofs.resolve_rows(tree, settings, work, rows, dt, h, share, is_last, worldid, lane, nlane)
                     sync_warp(nlane)
                 if color < 0 or color == COLORS - 1:
@@ -230,11 +233,11 @@ def _sweep_kernel(traits: Traits) -> wp.Kernel:
                         dofs.gather_rows(tree, work, rows, worldid, lane, nlane)
                         sync_warp(nlane)
                     if wp.static(traits.rows) and color == 0 and rows.nmixed > 0:
-                        if acts:
+                        if acts and rows_act:
                             dofs.gather_wide_rows(tree, work, rows, worldid, lane, nlane)
                         sync_warp(nlane)
                     if acts:
-                        move_dofs(tree, work, equalities, dt, is_last, color, worldid, lane, nlane)
+                        move_dofs(tree, work, equalities, rows_act, dt, is_last, color, worldid, lane, nlane)
                     sync_warp(nlane)
             if jumps and is_second:
                 if may_jump:
@@ -332,7 +335,7 @@ def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, H: wp.array)
         H: the integrator's matrix
     """
     tree, settings = m.sweep.tree, m.sweep.settings
-    contacts, bodies = contacts_of(d), bodies_of(m, d, qacc_free)
+    contacts, bodies = contacts_of(m, d), bodies_of(m, d, qacc_free)
     joints, welds = joints_of(m, d), welds_of(m, d)
     s.counters.zero_()
     if is_on(m, mjw.DisableBit.CONTACT):
@@ -361,7 +364,7 @@ def remember(m: Model, d: mjw.Data, s: Workspace) -> None:
     inputs = [
         s.wide,
         m.sweep.tree,
-        contacts_of(d),
+        contacts_of(m, d),
         bodies_of(m, d, d.qacc),
         m.sweep.settings,
         s.previous,

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import mujoco
 import mujoco_warp as mjw
@@ -11,7 +11,9 @@ import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.copies import Prepared, copy_worlds
+from stickslip.physics.base import Health
 from stickslip.physics.mjwarp.derive import Derivation
+from stickslip.physics.mjwarp.health import health_of
 from stickslip.physics.mjwarp.memory import Memory
 from stickslip.state import PARTS
 
@@ -49,6 +51,8 @@ class Data(mjw.Data):
         derivation: of fields of the model; None until one is needed
     """
 
+    rows_are_reported_only: ClassVar[bool] = False
+    """Whether constraint rows serve sensors and users only, so that the motion does not depend on `njmax`."""
     start: dict[str, wp.array]
     peak: wp.array
     memory: Memory
@@ -103,6 +107,13 @@ class Data(mjw.Data):
         for name in _REMEMBERED:
             copy_worlds(mask, saved[name], getattr(self, name))
         self.memory.load(saved, mask, self.overflow)
+
+    def health(self) -> Health:
+        """Overflow on record and what to raise, worlds that are no longer finite, peaks; asks the device.
+
+        A step only records what this reads. `reset_data` clears the overflow of the worlds that it resets.
+        """
+        return health_of(self, find_not_finite(self), self.rows_are_reported_only)
 
 
 def _start(d: mjw.Data, mjm: mujoco.MjModel) -> dict[str, wp.array]:

@@ -13,12 +13,14 @@ import warp as wp
 
 from stickslip.errors import Unsupported
 from stickslip.physics.mjwarp import host, model, pipeline, stages
-from stickslip.physics.mjwarp.model import DataT, ModelT
+from stickslip.physics.mjwarp.data import Data, record_peak
+from stickslip.physics.mjwarp.model import ModelT
 from stickslip.physics.mjwarp.pipeline import Prediction
-from stickslip.physics.mjwarp.plan import StepPlan
+from stickslip.physics.mjwarp.plan import StepPlan, make_streams
 
 _M = TypeVar("_M", bound=model.Model, contravariant=True)
 _D = TypeVar("_D", bound=mjw.Data, contravariant=True)
+DataT = TypeVar("DataT", bound=Data)
 
 
 class Pipeline(Protocol[_M, _D]):
@@ -86,7 +88,7 @@ class DropIn(Generic[ModelT, DataT]):
             naccdmax=naccdmax,
             nvmax=nvmax,
         )
-        return self.extend(mjm, d)
+        return self._own(mjm, d)
 
     def put_data(
         self,
@@ -103,7 +105,11 @@ class DropIn(Generic[ModelT, DataT]):
     ) -> DataT:
         """Moves data from host to a device; it holds no constraint Jacobian."""
         sizes = (nworld, nconmax, nccdmax, njmax, njmax_nnz, naconmax, naccdmax, nvmax)
-        return self.extend(mjm, model.without_jacobian(mjm, mjw.put_data(mjm, mjd, *sizes)))
+        return self._own(mjm, model.without_jacobian(mjm, mjw.put_data(mjm, mjd, *sizes)))
+
+    def _own(self, mjm: mujoco.MjModel, d: mjw.Data) -> DataT:
+        make_streams(d.qpos.device, stages.SIDE_STREAMS)  # the first step may be one that is captured
+        return self.extend(mjm, d)
 
     def get_data_into(self, result: mujoco.MjData, mjm: mujoco.MjModel, d: DataT, world_id: int = 0) -> None:
         """Gets data from a device into an existing mujoco.MjData; forms the Jacobian rows of that world."""
@@ -130,10 +136,12 @@ class DropIn(Generic[ModelT, DataT]):
         """Forward dynamics."""
         for stage in self.pipeline.plan(m, d).stages[:-1]:
             stage.run()
+        _record(d)
 
     def step(self, m: ModelT, d: DataT) -> None:
         """Advance simulation."""
         self.pipeline.step(m, d)
+        _record(d)
 
     def step1(self, m: ModelT, d: DataT) -> None:
         """Advance simulation in two phases: before input is set by user."""
@@ -149,8 +157,10 @@ class DropIn(Generic[ModelT, DataT]):
         mjw.fwd_actuation(m, d)
         self.fwd_acceleration(m, d)
         prediction = self.pipeline.solve(m, d)
+        stages.sense_touches(m, d)
         stages.sense_force(m, d)
         self.pipeline.integrate(m, d, prediction)
+        _record(d)
 
     def rungekutta4(self, m: ModelT, d: DataT) -> NoReturn:
         """Not available: it would use MuJoCo's solver at each of its four stages."""
@@ -169,3 +179,9 @@ class DropIn(Generic[ModelT, DataT]):
     def island(self, m: ModelT, d: DataT) -> NoReturn:
         """Not available: islands are found from contact rows, which are not formed."""
         raise Unsupported(f"{self.name} does not support island: it forms no contact rows; call mujoco_warp.island")
+
+
+def _record(d: mjw.Data) -> None:
+    """Record what `health` of the data reads; data of MuJoCo Warp's own has no such record."""
+    if isinstance(d, Data):
+        record_peak(d)

@@ -9,8 +9,10 @@ import mujoco
 import mujoco_warp as mjw
 import numpy as np
 import warp as wp
+from numpy.typing import NDArray
 
 from stickslip.physics.mjwarp.data import extended
+from stickslip.physics.mjwarp.touches import Gaps, gaps_of
 
 _DAMPING = ("dof_damping", "dof_dampingpoly", "actuator_damping", "actuator_dampingpoly")
 _INTEGRATORS = (mujoco.mjtIntegrator.mjINT_EULER, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
@@ -28,6 +30,9 @@ class Structure:
         body_subtreenum: bodies in the subtree of each body, itself included     (nbody,)
         dof_depth: number of dofs above each dof in its tree                      (nv,)
         maxdepth: length of the longest chain of dofs
+        looks_ahead: whether `with_margin` was used: contacts are found before MuJoCo finds them
+        gaps: gaps of the model as it was before that
+        contact_sensors: contact sensors that are read before the solve, without delay (*,)
     """
 
     damping_arrays: tuple[wp.array, ...]
@@ -37,6 +42,9 @@ class Structure:
     body_subtreenum: wp.array
     dof_depth: wp.array
     maxdepth: int
+    looks_ahead: bool
+    gaps: Gaps
+    contact_sensors: wp.array
 
 
 @dataclasses.dataclass
@@ -63,8 +71,14 @@ ModelT = TypeVar("ModelT", bound=Model)
 DataT = TypeVar("DataT", bound=mjw.Data)
 
 
-def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None) -> Model:
-    """MuJoCo Warp's model on the current device, with its structure; a physics extends it by its own fields."""
+def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None, given: mujoco.MjModel | None = None) -> Model:
+    """MuJoCo Warp's model on the current device, with its structure; a physics extends it by its own fields.
+
+    Args:
+        mjm: the model
+        batch_sizes: as for MuJoCo Warp's `put_model`
+        given: the model that `with_margin` made this one from; None: it has not been used
+    """
     base = mjw.put_model(mjm, batch_sizes)
 
     subtreenum = np.ones(mjm.nbody, dtype=np.int32)
@@ -83,8 +97,18 @@ def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None) -> Model:
         body_subtreenum=wp.array(subtreenum, dtype=int),
         dof_depth=wp.array(depth, dtype=int),
         maxdepth=int(depth.max(initial=0)) + 1,
+        looks_ahead=given is not None,
+        gaps=gaps_of(given or mjm),
+        contact_sensors=wp.array(_early_contact_sensors(mjm), dtype=int),
     )
     return extended(Model, base, structure=structure)
+
+
+def _early_contact_sensors(mjm: mujoco.MjModel) -> NDArray[np.integer]:
+    """Contact sensors that MuJoCo reads before there are forces, and that have no delay."""
+    is_contact = mjm.sensor_type == int(mujoco.mjtSensor.mjSENS_CONTACT)
+    is_early = mjm.sensor_needstage < int(mujoco.mjtStage.mjSTAGE_ACC)
+    return np.flatnonzero(is_contact & is_early & (mjm.sensor_history[:, 0] == 0))
 
 
 _SEEN_EARLY = (

@@ -8,17 +8,18 @@ from typing import Any, ClassVar, TypeVar
 
 import mujoco
 import mujoco_warp as mjw
-import numpy as np
 import warp as wp
 
 from stickslip import arrays, compilation
 from stickslip.errors import InputError, Unsupported
 from stickslip.physics.base import Contacts, GrowingPhysics, Health, StagedPhysics
 from stickslip.physics.contacts import DeviceContacts
-from stickslip.physics.mjwarp import enlarge, sizes, stages, touches
+from stickslip.physics.mjwarp import device_contacts, enlarge, sizes, stages
 from stickslip.physics.mjwarp.data import Data, find_not_finite, record_peak
 from stickslip.physics.mjwarp.derive import DERIVED, GROUPS, Derivation
 from stickslip.physics.mjwarp.fields import MODEL_FIELDS, OPTION_FIELDS, check, find_fit, owner_of, widen
+from stickslip.physics.mjwarp.health import health_of
+from stickslip.physics.mjwarp.touches import count_touches
 from stickslip.state import ENTRIES, INTEGRATION, SHARED, State, parts_of
 
 ModelT = TypeVar("ModelT", bound=mjw.Model)
@@ -195,7 +196,7 @@ class WarpPhysics(GrowingPhysics[ModelT, DataT]):
         return found
 
     def contact_count(self, m: ModelT, d: DataT) -> int:
-        return min(int(d.nacon.numpy()[0]), d.naconmax)
+        return count_touches(d)
 
     def contacts(self, m: ModelT, d: DataT) -> Contacts:
         found = self.make_contacts(m, d)
@@ -209,7 +210,7 @@ class WarpPhysics(GrowingPhysics[ModelT, DataT]):
         return DeviceContacts.make(d.naconmax, d.nworld)
 
     def fill_contacts(self, m: ModelT, d: DataT, out: DeviceContacts) -> None:
-        touches.fill_contacts(m, d, out)
+        device_contacts.fill_contacts(m, d, out)
 
     def forward(self, m: ModelT, d: DataT) -> DataT:
         with compilation.unchanged(self.arrays(m, d)):
@@ -232,46 +233,7 @@ class WarpPhysics(GrowingPhysics[ModelT, DataT]):
         return found if isinstance(found, wp.array) and not hidden else None
 
     def health(self, m: ModelT, d: DataT) -> Health:
-        bits = int(np.bitwise_or.reduce(d.overflow.numpy()))
-        ncon_peak, _, nefc_peak = (int(v) for v in d.peak.numpy())
-        broken = find_not_finite(d)
-        overflow, notes = _explain_overflow(bits, d, self.rows_are_reported_only)
-        return Health(overflow, notes, tuple(int(w) for w in np.flatnonzero(broken)), ncon_peak, nefc_peak)
-
-
-def _explain_overflow(bits: int, d: Data, rows_are_reported_only: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Sentences for the overflow bits: those that change the motion, and those that do not.
-
-    Dropped contacts and rows were not all counted, so the advice has slack: four contacts for each pair of geoms that
-    came close, and twice the rows that were asked for, or that the contacts, dropped ones included, would need.
-    """
-    T = mjw.OverflowType
-    ncon, npair, nefc = (int(v) for v in d.peak.numpy())
-    nconmax = -(-max(ncon, 4 * npair, d.naconmax + 1) // d.nworld)
-    dropped = bits & (T.BROADPHASE | T.NARROWPHASE | T.CCD)
-    needed = max(nefc, (nconmax if dropped else -(-ncon // d.nworld)) * d.contact.efc_address.shape[1])
-    raise_ncon = f"raise nconmax from {d.naconmax // d.nworld} to at least {nconmax}"
-    raise_njmax = f"raise njmax from {d.njmax} to at least {2 * max(needed, d.njmax)}"
-    causes = {
-        T.BROADPHASE: f"geom pairs were dropped before the narrow phase: {raise_ncon}",
-        T.NARROWPHASE: f"contacts were dropped: {raise_ncon}",
-        T.CCD: f"convex collision pairs were dropped: {raise_ncon}",
-        T.HFIELD: "contacts with a height field were dropped: use a coarser height field",
-        T.CONTACT_MATCH: "contact sensors matched too many contacts: raise opt.contact_sensor_maxmatch",
-        T.EPA_HORIZON: "penetration of two convex geoms was not resolved exactly: use simpler meshes",
-        T.TACTILE: "tactile sensors dropped collision pairs",
-    }
-    overflow = list(dict.fromkeys(text for bit, text in causes.items() if bits & bit))
-    notes = ["MuJoCo's solver stopped at its iteration limit"] if bits & (T.ITERATIONS | T.LS_ITERATIONS) else []
-    if bits & (T.NEFC | T.NJMAX_NNZ):
-        if rows_are_reported_only:
-            notes.append(f"some forces are missing in contacts() and sensors, the motion is right: {raise_njmax}")
-        else:
-            overflow.insert(0, f"constraint rows were dropped: {raise_njmax}")
-    elif dropped and needed > d.njmax:
-        sentence = f"so many contacts will need more constraint rows: {raise_njmax}"
-        (notes if rows_are_reported_only else overflow).append(sentence)
-    return tuple(overflow), tuple(notes)
+        return health_of(d, find_not_finite(d), self.rows_are_reported_only)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.model import DataT, Model, ModelT
 from stickslip.physics.mjwarp.plan import MAIN, PlanStage, StepPlan
 from stickslip.physics.mjwarp.private import Factor
-from stickslip.physics.mjwarp.stages import INERTIA, compose, inertia, streams_of
+from stickslip.physics.mjwarp.stages import INERTIA, compose, inertia, mark_near, streams_of
 
 
 def check_options(m: mjw.Model, cls: type[Model], name: str, *, atomics: bool = True) -> None:
@@ -47,6 +47,7 @@ def fwd_position(m: ModelT, d: DataT, factorize: bool, make_rows: Callable[[Mode
         mjw.factor_m(m, d)
     if m.opt.run_collision_detection:
         mjw.collision(m, d)
+        mark_near(m, d)
     make_rows(m, d)
     mjw.transmission(m, d)
 

@@ -91,7 +91,7 @@ class StepPlan:
 
 def _run_on_streams(order: Sequence[PlanStage], parts: dict[str, tuple[str, ...]], device: wp.Device) -> None:
     """Launch the stages on their streams. A stream waits for another where a stage needs one that ran there."""
-    streams = {MAIN: wp.get_stream(device), **_side_streams(device.alias, _names(order))}
+    streams = {MAIN: wp.get_stream(device), **{name: _side_stream(device.alias, name) for name in _names(order)}}
     stream_of = {stage.name: stage.stream for stage in order}
     pending: dict[str, set[str]] = {name: set() for name in streams}  # streams that have not waited for it since
 
@@ -118,6 +118,13 @@ def _names(order: Sequence[PlanStage]) -> tuple[str, ...]:
     return tuple(sorted({stage.stream for stage in order} - {MAIN}))
 
 
+def make_streams(device: wp.Device, names: Sequence[str]) -> None:
+    """Make side streams, with what they need to wait for each other, before a step is captured."""
+    if device.is_cuda:
+        for stream in (wp.get_stream(device), *(_side_stream(device.alias, name) for name in names)):
+            _ = stream.cached_event  # made when it is first asked for
+
+
 @functools.cache
-def _side_streams(alias: str, names: tuple[str, ...]) -> dict[str, wp.Stream]:
-    return {name: wp.Stream(wp.get_device(alias)) for name in names}
+def _side_stream(alias: str, name: str) -> wp.Stream:
+    return wp.Stream(wp.get_device(alias))

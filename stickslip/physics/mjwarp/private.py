@@ -12,7 +12,7 @@ import dataclasses
 
 import mujoco_warp as mjw
 import warp as wp
-from mujoco_warp._src import collision_core, collision_driver, derivative, forward, smooth
+from mujoco_warp._src import collision_core, collision_driver, derivative, forward, sensor, smooth
 from mujoco_warp._src.types import ConstraintType, ContactType, EqType, vec5, vec10, vec11, vec12
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "has_implicit_part",
     "integration_matrix",
     "narrowphase",
+    "sense_contacts",
     "solve",
     "tendon_armature",
     "vec10",
@@ -49,6 +50,7 @@ add_geom_pair = collision_driver._add_geom_pair
 collision_context = collision_core.create_collision_context
 energy_pos = forward._energy_pos
 energy_vel = forward._energy_vel
+sense_contacts = sensor._eval_sensor_contact
 
 
 @dataclasses.dataclass

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 import mujoco_warp as mjw
 
 from stickslip.physics.mjwarp import private
+from stickslip.physics.mjwarp.model import Model
 from stickslip.physics.mjwarp.plan import MAIN, PlanStage, StepPlan
+from stickslip.physics.mjwarp.touches import mark_apart
 
 
 def inertia(m: mjw.Model, d: mjw.Data) -> None:
@@ -27,6 +29,18 @@ def find_poses(m: mjw.Model, d: mjw.Data) -> None:
     """Poses of bodies, geoms, sites, cameras and lights, centres of mass, and tendons; nothing else."""
     mjw.kinematics(m, d)
     centre_of_mass(m, d)
+
+
+def mark_near(m: mjw.Model, d: mjw.Data) -> None:
+    """Keep contacts that are only near from sensors that read them before the solve."""
+    if isinstance(m, Model) and m.structure.looks_ahead and _has_early_contact_sensors(m):
+        mark_apart(d, m.structure.gaps)
+
+
+def sense_touches(m: mjw.Model, d: mjw.Data) -> None:
+    """Read such sensors again: a contact that was open, and then got a force in the solve, touches."""
+    if isinstance(m, Model) and m.structure.looks_ahead and not m.opt.disableflags & mjw.DisableBit.SENSOR:
+        private.sense_contacts(m, d, m.structure.contact_sensors)
 
 
 def sense_force(m: mjw.Model, d: mjw.Data) -> None:
@@ -59,6 +73,7 @@ def control(m: mjw.Model, d: mjw.Data) -> None:
 COLLISION = "collision"
 INERTIA = "inertia"
 ACTUATION = "actuation"
+SIDE_STREAMS = (COLLISION, INERTIA, ACTUATION)
 """Streams beside the main one."""
 
 
@@ -118,6 +133,7 @@ def compose(
                 mjw.collision(m, d)
             else:
                 collide()
+            mark_near(m, d)
 
     def rows_and_transmission() -> None:
         rows()
@@ -130,6 +146,10 @@ def compose(
     def actuation() -> None:
         control(m, d)
         mjw.fwd_actuation(m, d)
+
+    def after_solve() -> None:
+        sense_touches(m, d)
+        sense_force(m, d)
 
     beside = streams.smooth
     inertia_stream, actuation_stream = (INERTIA, ACTUATION) if beside else (MAIN, MAIN)
@@ -159,7 +179,7 @@ def compose(
             ),
             PlanStage("smooth acceleration", acceleration, ("inertia", "velocity", "actuation")),
             *solve,
-            PlanStage("force sensors", lambda: sense_force(m, d), () if beside else (solve[-1].name,)),
+            PlanStage("force sensors", after_solve, () if beside else (solve[-1].name,)),
             integration,
         )
     )
@@ -167,5 +187,8 @@ def compose(
 
 def _reads_contacts_early(m: mjw.Model) -> bool:
     """Whether a stage before the contact forces reads contacts: sensors, adhesion."""
-    sensors = m.nsensorcollision + m.nsensortaxel + m.sensor_contact_pos_adr.size + m.sensor_contact_vel_adr.size
-    return bool(sensors or m.flg_adhesion)
+    return bool(m.nsensorcollision + m.nsensortaxel or _has_early_contact_sensors(m) or m.flg_adhesion)
+
+
+def _has_early_contact_sensors(m: mjw.Model) -> bool:
+    return m.sensor_contact_pos_adr.size + m.sensor_contact_vel_adr.size > 0

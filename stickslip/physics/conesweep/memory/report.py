@@ -21,6 +21,7 @@ from stickslip.physics.conesweep.sweep.sweep import on_body
 from stickslip.physics.mjwarp.contact import conjugate, mul_quat
 from stickslip.physics.mjwarp.private import ConstraintType, vec10
 from stickslip.physics.mjwarp.rows import MIN_INVERSE_MASS, Rows, store_row
+from stickslip.physics.mjwarp.touches import is_apart, marked
 
 wp.set_module_options({"enable_backward": False})
 
@@ -244,13 +245,17 @@ def rotate_back(quat: wp.quat, v: wp.vec3) -> wp.vec3:
 
 @wp.func
 def write_contacts(contacts: Contacts, work: Work, result: Result, out: Rows, worldid: int, lane: int, nlane: int):
-    """Rows of contacts with their forces, in the layout of the model's cone."""
+    """Rows of contacts with their forces, in the layout of the model's cone; those without rows may be only near."""
     adr = work.adr[worldid]
     for i in range(adr + lane, adr + work.num[worldid], nlane):
         con = work.con[i]
         dim = contacts.dim[con]
         f = turned(load_force(work.f, i), work.hand[i])
         nrow = contact_rows(contacts, work, result, i)
+        near = bool(False)
+        if nrow == 0:
+            near = is_apart(contacts.gaps, contacts.geom[con], contacts.dist[con], contacts.includemargin[con])
+        contacts.type[con] = marked(contacts.type[con], near)
         kind = int(ConstraintType.CONTACT_ELLIPTIC)
         value = vec10(f[0], f[1], f[2], f[3], f[4], f[5], 0.0, 0.0, 0.0, 0.0)
         if dim == 1:

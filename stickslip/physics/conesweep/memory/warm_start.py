@@ -20,7 +20,8 @@ from stickslip.physics.conesweep.prepare.rows import Welds, equality_bodies
 from stickslip.physics.conesweep.prepare.sorting import FEATURE_BITS, MAX_FEATURE
 from stickslip.physics.conesweep.sweep.cone import project
 from stickslip.physics.conesweep.sweep.dofs import motion_of
-from stickslip.physics.mjwarp.private import ContactType, vec5
+from stickslip.physics.mjwarp.private import vec5
+from stickslip.physics.mjwarp.touches import TOUCHING
 
 wp.set_module_options({"enable_backward": False})
 
@@ -75,7 +76,7 @@ def append_contact(
     contacts.dist[conid] = dist
     contacts.worldid[conid] = worldid
     contacts.geomcollisionid[conid] = feature
-    contacts.type[conid] = int(ContactType.CONSTRAINT)
+    contacts.type[conid] = TOUCHING
     contacts.geom[conid] = previous.geom[old]
     contacts.dim[conid] = previous.dim[old]
     contacts.friction[conid] = previous.friction[old]

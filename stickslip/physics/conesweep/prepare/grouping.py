@@ -9,6 +9,7 @@ from stickslip.physics.conesweep.layout import (
     LONE,
     MOST_OF_PAIR,
     ROUGH,
+    ROWS_ACT,
     SMOOTH,
     SPIN,
     SPINNING,
@@ -22,7 +23,7 @@ from stickslip.physics.conesweep.layout import (
 from stickslip.physics.conesweep.pack import ROWS, TOUCH, load, pack_plan, store, store_two
 from stickslip.physics.conesweep.prepare.sorting import MAX_FEATURE
 from stickslip.physics.mjwarp.lanes import sync
-from stickslip.physics.mjwarp.private import ContactType
+from stickslip.physics.mjwarp.touches import FOUND, is_apart, marked
 
 wp.set_module_options({"enable_backward": False})
 
@@ -41,10 +42,13 @@ def count_contacts(tree: Tree, contacts: Contacts, work: Work):
     weld1 = tree.body_weldid[tree.geom_bodyid[geom[0]]]
     weld2 = tree.body_weldid[tree.geom_bodyid[geom[1]]]
     slot = int(-1)
-    if (contacts.type[conid] & ContactType.CONSTRAINT) and (
-        tree.body_treeid[weld1] >= 0 or tree.body_treeid[weld2] >= 0
-    ):
-        slot = wp.atomic_add(work.num, contacts.worldid[conid], 1)
+    type = contacts.type[conid]
+    if type & FOUND:
+        if tree.body_treeid[weld1] >= 0 or tree.body_treeid[weld2] >= 0:
+            slot = wp.atomic_add(work.num, contacts.worldid[conid], 1)
+        else:  # no force will tell whether it touches
+            near = is_apart(contacts.gaps, geom, contacts.dist[conid], contacts.includemargin[conid])
+            contacts.type[conid] = marked(type, near)
     work.slot[conid] = slot
     work.age[conid] = 0
 
@@ -289,7 +293,7 @@ def count_colors(tree: Tree, work: Work, equalities: Equalities, worldid: int, l
         if work.touched[worldid, t] > 0:
             wp.atomic_add(work.count, worldid, t, 0, 1)
             wp.atomic_max(work.ncolor, worldid, 1)
-            wp.atomic_or(work.jointed_colors, worldid, 1)
+            wp.atomic_or(work.jointed_colors, worldid, 1 | ROWS_ACT)
 
 
 @wp.func

@@ -21,6 +21,7 @@ from stickslip.physics.conesweep.prepare.rows import (
     TENDON_LIMIT,
 )
 from stickslip.physics.mjwarp import model as rowfree
+from stickslip.physics.mjwarp.friction import friction_dofs
 
 
 def ints(values: object) -> wp.array:
@@ -127,7 +128,10 @@ def make_tree(mjm: mujoco.MjModel, m: rowfree.Model, row_dofs: Sequence[int]) ->
 
 
 def rows_of_model(mjm: mujoco.MjModel) -> tuple[list[tuple[int, int]], list[list[int]]]:
-    """Every row that can ever act, in MuJoCo's order: its kind and id, and the dofs it acts on."""
+    """Every row that can ever act, in MuJoCo's order: its kind and id, and the dofs it acts on.
+
+    Dry friction can be given to dofs and tendons that have none in the model: see `friction_dofs`.
+    """
     tendon_dofs = [
         mjm.ten_J_colind[mjm.ten_J_rowadr[t] : mjm.ten_J_rowadr[t] + mjm.ten_J_rownnz[t]].tolist()
         for t in range(mjm.ntendon)
@@ -141,8 +145,8 @@ def rows_of_model(mjm: mujoco.MjModel) -> tuple[list[tuple[int, int]], list[list
         for eq in np.flatnonzero(mjm.eq_type == int(kind)):
             second = mjm.eq_obj2id[eq]
             rows.append((source, eq, dofs[mjm.eq_obj1id[eq]] + (dofs[second] if second >= 0 else [])))
-    rows += [(JOINT_FRICTION, i, [int(i)]) for i in np.flatnonzero(mjm.dof_frictionloss > 0)]
-    rows += [(TENDON_FRICTION, t, tendon_dofs[t]) for t in np.flatnonzero(mjm.tendon_frictionloss > 0)]
+    rows += [(JOINT_FRICTION, i, [int(i)]) for i in friction_dofs(mjm)]
+    rows += [(TENDON_FRICTION, t, dofs) for t, dofs in enumerate(tendon_dofs) if dofs]
     for j in np.flatnonzero(mjm.jnt_limited):
         if mjm.jnt_type[j] == int(mujoco.mjtJoint.mjJNT_BALL):
             rows.append((BALL_LIMIT, j, [int(mjm.jnt_dofadr[j]) + k for k in range(3)]))
@@ -150,6 +154,17 @@ def rows_of_model(mjm: mujoco.MjModel) -> tuple[list[tuple[int, int]], list[list
             rows.append((JOINT_LIMIT, j, joint_dofs[j]))
     rows += [(TENDON_LIMIT, t, tendon_dofs[t]) for t in np.flatnonzero(mjm.tendon_limited)]
     return [(int(kind), int(id)) for kind, id, _ in rows], [dofs for _, _, dofs in rows]
+
+
+def is_linked(mjm: mujoco.MjModel, sources: Sequence[tuple[int, int]], columns: Sequence[Sequence[int]]) -> bool:
+    """Whether the model has trees of several bodies, or rows on dofs other than those of friction that is 0."""
+    loss = {int(JOINT_FRICTION): mjm.dof_frictionloss, int(TENDON_FRICTION): mjm.tendon_frictionloss}
+    acting = [
+        dofs
+        for (kind, index), dofs in zip(sources, columns, strict=True)
+        if kind not in loss or loss[kind][index] > 0.0
+    ]
+    return -1 in lone_bodies(mjm, flat(acting))
 
 
 def equalities_of_model(mjm: mujoco.MjModel) -> tuple[list[int], list[tuple[int, int]]]:

@@ -109,12 +109,13 @@ def resolve_rows(
         work.row_force[worldid, tree.dof_row[i]] = force
     for k in range(lane, rows.nwide, nlane):
         r = rows.wide[k]
-        u = wp.vec2()
-        for e in range(rows.adr[r], rows.adr[r] + rows.nnz[r]):
-            u += rows.val[worldid, e] * work.vx[worldid, rows.col[e]]
-        change = resolve_row(settings, rows, u[0], u[1], dt, h, share, is_last, worldid, r)
-        rows.df[worldid, r] = change[0]
-        rows.dp[worldid, r] = change[1]
+        if rows.kind[worldid, r] > 0:
+            u = wp.vec2()
+            for e in range(rows.adr[r], rows.adr[r] + rows.nnz[r]):
+                u += rows.val[worldid, e] * work.vx[worldid, rows.col[e]]
+            change = resolve_row(settings, rows, u[0], u[1], dt, h, share, is_last, worldid, r)
+            rows.df[worldid, r] = change[0]
+            rows.dp[worldid, r] = change[1]
 
 
 @wp.func
@@ -278,6 +279,7 @@ def mover(traits: Traits) -> wp.Function:
         tree: Tree,
         work: Work,
         equalities: Equalities,
+        rows_act: bool,
         dt: float,
         is_last: bool,
         color: int,
@@ -339,7 +341,7 @@ def mover(traits: Traits) -> wp.Function:
                         w = sign * from_point(wrench, arm)
                         p = sign * from_point(push, arm)
                         moved = moved_by_body(moved, work.response, at, tree.body_treeid[b], treeid, place, w, p)
-            if wp.static(traits.rows) and color <= 0:
+            if wp.static(traits.rows) and color <= 0 and rows_act:
                 row = Each()
                 force_adr = Each()
                 width = Each()

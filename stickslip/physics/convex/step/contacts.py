@@ -7,8 +7,8 @@ from mujoco_warp import OverflowType
 from stickslip.physics.convex.step.layout import Inertia, Material, Touch, Tree, vec6
 from stickslip.physics.convex.step.potential import real, static_share, vec5
 from stickslip.physics.mjwarp.contact import point_velocity
-from stickslip.physics.mjwarp.private import ContactType
 from stickslip.physics.mjwarp.private import vec5 as solimp_type
+from stickslip.physics.mjwarp.touches import FOUND
 
 wp.set_module_options({"enable_backward": False})
 
@@ -72,7 +72,7 @@ def count_contacts(tree: Tree, pool: Pool, inertia: Inertia, touch: Touch):
     tree1 = tree.body_treeid[tree.geom_bodyid[geom[0]]]
     tree2 = tree.body_treeid[tree.geom_bodyid[geom[1]]]
     place = int(-1)
-    if (pool.type[conid] & ContactType.CONSTRAINT) and (tree1 >= 0 or tree2 >= 0):
+    if (pool.type[conid] & FOUND) and (tree1 >= 0 or tree2 >= 0):
         worldid = pool.worldid[conid]
         place = wp.atomic_add(touch.num, worldid, 1)
         if tree1 >= 0 and tree2 >= 0 and tree1 != tree2:

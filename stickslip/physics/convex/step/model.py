@@ -19,6 +19,7 @@ from stickslip.physics.convex.step.layout import Inertia, Islands, Material, Row
 from stickslip.physics.convex.step.plan import Plan, Source, make_plan
 from stickslip.physics.mjwarp import model as rowfree
 from stickslip.physics.mjwarp.data import extended
+from stickslip.physics.mjwarp.friction import friction_dofs
 
 STICTION = 1e-6
 """Default stiction velocity, m/s."""
@@ -42,6 +43,7 @@ class Layout:
         eq_row: first row of each equality                       (neq,)
         dof_implicit: whether an implicit actuator acts on a dof (nv,)
         explicit: explicit actuators that act on such a dof too  (*,)
+        friction_dofs: dofs that have a row of dry friction      (*,)
     """
 
     tree: Tree
@@ -52,6 +54,7 @@ class Layout:
     eq_row: wp.array
     dof_implicit: wp.array
     explicit: wp.array
+    friction_dofs: NDArray[np.integer]
 
 
 @dataclasses.dataclass
@@ -125,7 +128,7 @@ def put_model(
     external: Sequence[int] = (),
 ) -> Model:
     """MuJoCo Warp's model on the current device, with the layout of a convex step."""
-    m = rowfree.put_model(own_options(mjm, ahead), None)
+    m = rowfree.put_model(own_options(mjm, ahead), None, mjm)
     chains = chains_of(mjm)
     plan = make_plan(mjm, chains, external)
     touched = {
@@ -143,6 +146,7 @@ def put_model(
         eq_row=_ints(plan.eq_row),
         dof_implicit=wp.array([i in touched for i in range(mjm.nv)], dtype=bool),
         explicit=_ints(plan.explicit if touched else []),
+        friction_dofs=friction_dofs(mjm),
     )
     return extended(Model, m, convex=layout)
 

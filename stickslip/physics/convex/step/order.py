@@ -6,10 +6,12 @@ are short (Cuthill-McKee, reversed).
 
 import warp as wp
 
-from stickslip.physics.convex.step.layout import Inertia, Islands, RowSet, Touch, Tree
+from stickslip.physics.convex.step.layout import Inertia, Islands, Law, RowSet, Touch, Tree
 from stickslip.physics.mjwarp.lanes import sync
 
 wp.set_module_options({"enable_backward": False})
+
+_OFF = wp.constant(int(Law.OFF))
 
 
 @wp.kernel
@@ -104,7 +106,7 @@ def contact_island(tree: Tree, touch: Touch, islands: Islands, slot: int, worldi
 
 @wp.kernel
 def sort_islands(tree: Tree, inertia: Inertia, rows: RowSet, nlane: int, touch: Touch, islands: Islands):
-    """List the contacts and the rows of each island of a world, and the places of the dofs that move a contact."""
+    """List contacts and acting rows of each island of a world, and the places of the dofs that move a contact."""
     worldid, lane = wp.tid()
     num = islands.num[worldid]
     for k in range(lane, num + 1, nlane):
@@ -116,7 +118,7 @@ def sort_islands(tree: Tree, inertia: Inertia, rows: RowSet, nlane: int, touch: 
     for k in range(lane, touch.num[worldid], nlane):
         wp.atomic_add(islands.contact_adr, worldid, contact_island(tree, touch, islands, adr + k, worldid) + 1, 1)
     for r in range(lane, rows.n, nlane):
-        if rows.tree[r] >= 0:
+        if rows.tree[r] >= 0 and rows.law[worldid, r] != _OFF:
             wp.atomic_add(islands.row_adr, worldid, islands.tree[worldid, rows.tree[r]] + 1, 1)
     sync(nlane)
     if lane == 0:
@@ -132,7 +134,7 @@ def sort_islands(tree: Tree, inertia: Inertia, rows: RowSet, nlane: int, touch: 
         for e in range(touch.ndof[adr + k]):
             touch.at[base + e] = inertia.at[worldid, touch.dof[base + e]]
     for r in range(lane, rows.n, nlane):
-        if rows.tree[r] >= 0:
+        if rows.tree[r] >= 0 and rows.law[worldid, r] != _OFF:
             island = islands.tree[worldid, rows.tree[r]]
             islands.row[worldid, wp.atomic_add(islands.row_adr, worldid, island, 1)] = r
     sync(nlane)

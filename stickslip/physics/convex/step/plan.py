@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
+from stickslip.physics.mjwarp.friction import friction_dofs
+
 
 class Source(enum.IntEnum):
     """What a row comes from."""
@@ -87,10 +89,11 @@ def make_plan(mjm: mujoco.MjModel, chains: list[list[int]], external: Sequence[i
             add(Source.TENDON_LOWER, int(t), tendon(int(t)))
             add(Source.TENDON_UPPER, int(t), tendon(int(t)))
     if not (all_off or flags & D.mjDSBL_FRICTIONLOSS):
-        for i in np.flatnonzero(mjm.dof_frictionloss):
+        for i in friction_dofs(mjm):  # they act where there is friction, which may be set later
             add(Source.DRY, int(i), [int(i)])
-        for t in np.flatnonzero(mjm.tendon_frictionloss):
-            add(Source.TENDON_DRY, int(t), tendon(int(t)))
+        for t in range(mjm.ntendon):
+            if tendon(t):
+                add(Source.TENDON_DRY, t, tendon(t))
     springs = mjm.tendon_stiffness * (not flags & D.mjDSBL_SPRING) + mjm.tendon_damping * (not flags & D.mjDSBL_DAMPER)
     for t in np.flatnonzero(springs > 0.0):
         add(Source.TENDON_SPRING, int(t), tendon(int(t)))

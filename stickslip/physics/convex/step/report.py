@@ -24,10 +24,12 @@ from stickslip.physics.convex.step.rows import (
 )
 from stickslip.physics.mjwarp.private import ConstraintType
 from stickslip.physics.mjwarp.rows import Rows, rows_of, store_row
+from stickslip.physics.mjwarp.touches import mark_apart, marked
 
 wp.set_module_options({"enable_backward": False})
 
 _LIMIT = wp.constant(int(Law.LIMIT))
+_DRY = wp.constant(int(Law.DRY))
 
 
 @wp.struct
@@ -38,17 +40,21 @@ class Reported:
     nf: wp.array[int]
     nl: wp.array[int]
     efc_address: wp.array2d[int]
+    type: wp.array[int]
     actuator_force: wp.array2d[float]
     qfrc_constraint: wp.array2d[float]
     qfrc_actuator: wp.array2d[float]
     overflow: wp.array[int]
 
 
+_OF_CONTACTS = ("efc_address", "type")
+
+
 def reported_in(d: mjw.Data) -> Reported:
     """The arrays of a Data that report a step."""
     reported = Reported()
     for name in Reported.vars:
-        setattr(reported, name, d.contact.efc_address if name == "efc_address" else getattr(d, name))
+        setattr(reported, name, getattr(d.contact if name in _OF_CONTACTS else d, name))
     return reported
 
 
@@ -99,7 +105,8 @@ def _report_rows(
             if type >= 0:
                 impulse, _slope = row_impulse(material, rows, worldid, r, rows.s[worldid, r])
                 active = impulse > real(0.0) or rows.residual[worldid, r] < real(0.0)
-                if turn == 0 or (active and rows.law[worldid, r] == _LIMIT):
+                dry = turn == 0 and rows.law[worldid, r] == _DRY
+                if dry or (active and rows.law[worldid, r] == _LIMIT):
                     pos = wp.where(turn == 0, 0.0, float(rows.residual[worldid, r]))
                     loss = wp.where(turn == 0, float(rows.weight[worldid, r]), 0.0)
                     mass = wp.where(turn == 0, 0.0, float(real(1.0) / rows.weight[worldid, r]))
@@ -126,6 +133,7 @@ def _report_rows(
         for i in range(reported.efc_address.shape[1]):
             reported.efc_address[con, i] = -1
         if active:
+            reported.type[con] = marked(reported.type[con], False)
             subtract_impulse(tree, touch, push, solver.g, slot, worldid)
             type = wp.where(dim == 1, int(ConstraintType.CONTACT_FRICTIONLESS), int(ConstraintType.CONTACT_ELLIPTIC))
             dist = -float(touch.elastic[slot] / touch.stiffness[slot])
@@ -186,6 +194,7 @@ def report_step(m: Model, problem: Problem, solver: Solver, dt: wp.array, v_star
     """Write forces and accelerations of the last solve of this problem where sensors and users look for them."""
     d, layout = problem.d, m.convex
     joints = joints_of(m, d, layout.source)
+    mark_apart(d, m.structure.gaps)  # the rows below show which contacts have a force
     wp.launch(
         _report_rows,
         dim=d.nworld,

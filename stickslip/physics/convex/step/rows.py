@@ -197,6 +197,8 @@ def fill_rows(joints: Joints, v_start: wp.array2d[real], rows: RowSet):
     i = joints.source[r][1]
     at = rows.adr[r]
     rows.law[worldid, r] = _OFF
+    rows.bias[worldid, r] = real(0.0)  # no solve sets the impulse of a row that stays off
+    rows.gain[worldid, r] = real(0.0)
     if kind == LOWER or kind == UPPER:  # noqa: SIM109 - Warp knows no `in`
         bounds = joints.jnt_range[worldid % joints.jnt_range.shape[0], i]
         q = joints.qpos[worldid, joints.jnt_qposadr[i]]
@@ -225,12 +227,14 @@ def fill_rows(joints: Joints, v_start: wp.array2d[real], rows: RowSet):
         rows.weight[worldid, r] = real(joints.tendon_invweight0[worldid % joints.tendon_invweight0.shape[0], i])
         fill_tendon(joints, rows, worldid, r, i, wp.where(kind == TENDON_LOWER, real(1.0), real(-1.0)))
     elif kind == DRY:
-        rows.law[worldid, r] = _DRY
+        loss = joints.dof_frictionloss[worldid % joints.dof_frictionloss.shape[0], i]
+        rows.law[worldid, r] = wp.where(loss > 0.0, _DRY, _OFF)
         rows.val[worldid, at] = real(1.0)
-        rows.weight[worldid, r] = real(joints.dof_frictionloss[worldid % joints.dof_frictionloss.shape[0], i])
+        rows.weight[worldid, r] = real(loss)
     elif kind == TENDON_DRY:
-        rows.law[worldid, r] = _DRY
-        rows.weight[worldid, r] = real(joints.tendon_frictionloss[worldid % joints.tendon_frictionloss.shape[0], i])
+        loss = joints.tendon_frictionloss[worldid % joints.tendon_frictionloss.shape[0], i]
+        rows.law[worldid, r] = wp.where(loss > 0.0, _DRY, _OFF)
+        rows.weight[worldid, r] = real(loss)
         fill_tendon(joints, rows, worldid, r, i, real(1.0))
     elif kind == ACTUATOR:
         fill_actuator(joints, rows, worldid, r, i)
