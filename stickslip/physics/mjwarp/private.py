@@ -12,7 +12,7 @@ import dataclasses
 
 import mujoco_warp as mjw
 import warp as wp
-from mujoco_warp._src import collision_core, collision_driver, derivative, forward, sensor, smooth
+from mujoco_warp._src import collision_core, collision_driver, derivative, forward, sensor, set_const, smooth
 from mujoco_warp._src.types import ConstraintType, ContactType, EqType, vec5, vec10, vec11, vec12
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "add_geom_pair",
     "advance",
     "advance_activation",
+    "bound_geoms",
     "broadphase_filter",
     "collision_context",
     "damping_slope",
@@ -31,11 +32,14 @@ __all__ = [
     "energy_vel",
     "factor_solve",
     "factor_solve_m",
+    "go_to_qpos0",
     "has_implicit_part",
     "integration_matrix",
     "narrowphase",
+    "set_kinematics0",
     "sense_contacts",
     "solve",
+    "sum_masses",
     "tendon_armature",
     "vec10",
     "vec11",
@@ -44,6 +48,10 @@ __all__ = [
 ]
 
 tendon_armature = smooth.tendon_armature
+bound_geoms = set_const._set_bound
+sum_masses = set_const._set_fixed
+go_to_qpos0 = set_const._kinematics0
+set_kinematics0 = set_const._set_kinematics0
 narrowphase = collision_driver._narrowphase
 broadphase_filter = collision_driver._broadphase_filter
 add_geom_pair = collision_driver._add_geom_pair
