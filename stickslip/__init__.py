@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from stickslip.simulation import Offset as Offset
     from stickslip.simulation import Scale as Scale
     from stickslip.simulation import Simulation as Simulation
+    from stickslip.simulation import Trajectory as Trajectory
     from stickslip.simulation import Uniform as Uniform
     from stickslip.state import State as State
 
@@ -47,7 +48,7 @@ _WHERE = {
     "stickslip.physics.contacts": "DeviceContacts",
     "stickslip.physics.convex.step.external": "External",
     "stickslip.physics.registry": "PHYSICS",
-    "stickslip.simulation": "Offset Scale Simulation Uniform",
+    "stickslip.simulation": "Offset Scale Simulation Trajectory Uniform",
     "stickslip.state": "State",
 }
 """Public names by module; the classes of the built-in physics come from their registry."""

@@ -96,6 +96,11 @@ def shape_of(array: wp.array) -> tuple[int, ...]:
     return tuple(array.shape) + tuple(getattr(array.dtype, "_shape_", ()))
 
 
+def numpy_type(array: wp.array) -> Any:
+    """The type that NumPy has for the numbers of an array."""
+    return wp.dtype_to_numpy(getattr(array.dtype, "_wp_scalar_type_", array.dtype))
+
+
 def device_array(name: str, value: Any, device: wp.Device) -> wp.array | None:
     """The same memory as a Warp array of scalars, if it is on the device; None if it is on the host.
 

@@ -42,3 +42,10 @@ def resolve(spec: str, kinds: Mapping[str, type[T]], what: str) -> T:
     if name not in kinds:
         raise unknown(what, name, kinds)
     return make(kinds[name], given, name)
+
+
+def written(name: str, thing: Any) -> str:
+    """The spec of an instance of a dataclass of parameters: its name, and the parameters that are not the default."""
+    given = {key: (getattr(thing, key), field.default) for key, field in parameters.fields(thing).items()}
+    changed = [f"{key}={parameters.text(value)}" for key, (value, default) in given.items() if value != default]
+    return name + (":" + ",".join(changed) if changed else "")

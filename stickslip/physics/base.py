@@ -252,6 +252,22 @@ class Physics(abc.ABC, Generic[M, D]):
         """
         return {}
 
+    def checkpoint(self, m: M, d: D) -> Callable[[], D]:
+        """A function that brings the data back to where it is now, bit for bit, with the results of the last step.
+
+        A physics that keeps more than `arrays` and `results` on the host, or elsewhere, overrides it.
+        """
+        kept = {name: wp.clone(array) for name, array in {**self.results(m, d), **self.arrays(m, d)}.items()}
+
+        def restore() -> D:
+            own = {**self.results(m, d), **self.arrays(m, d)}
+            for name, copy in kept.items():
+                array = own[name]
+                wp.copy(array if array.shape == copy.shape else array[tuple(map(slice, copy.shape))], copy)  # it grew
+            return d
+
+        return restore
+
     @abc.abstractmethod
     def contacts(self, m: M, d: D) -> Contacts:
         """The contacts of the last step."""

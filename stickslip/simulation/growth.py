@@ -207,23 +207,23 @@ class Growth:
         self._find.launch()
         return int(self._bits.numpy()[0])
 
-    def advance(self, sim: "Growing", n: int) -> None:
-        """Advance a simulation by n steps, again with larger buffers until nothing is dropped.
+    def advance(self, sim: "Growing", n: int, run: Callable[[int], None]) -> None:
+        """Advance a simulation by n steps, `run(n)`, again with larger buffers until nothing is dropped.
 
         Raises:
             BufferOverflow: memory does not suffice; the state is as before
         """
-        bits = self.attempt(sim, n)
+        bits = self.attempt(sim, n, run)
         if bits:
-            self.repeat(sim, n, bits)
+            self.repeat(sim, n, bits, run)
 
-    def attempt(self, sim: "Growing", n: int) -> int:
-        """Advance by n steps; the bits of `overflow` against which larger buffers help."""
+    def attempt(self, sim: "Growing", n: int, run: Callable[[int], None]) -> int:
+        """Advance by n steps, `run(n)`; the bits of `overflow` against which larger buffers help."""
         self.prepare(sim).take()
-        sim._run(n)
+        run(n)
         return self._overflowed()
 
-    def repeat(self, sim: "Growing", n: int, bits: int) -> None:
+    def repeat(self, sim: "Growing", n: int, bits: int, run: Callable[[int], None]) -> None:
         """Undo the steps of an attempt, and repeat them with larger buffers until nothing is dropped."""
         physics = sim.physics
         assert isinstance(physics, GrowingPhysics)
@@ -232,10 +232,10 @@ class Growth:
             needed = physics.needed_sizes(sim.m, sim.d, bits)
             self.prepare(sim).put_back()
             self._enlarge(sim, physics, needed, n)
-            bits = self.attempt(sim, n)
+            bits = self.attempt(sim, n, run)
         if not self._told:
             self._told = True
-            warnings.warn(_said(before, physics.buffer_sizes(sim.m, sim.d)), HealthWarning, stacklevel=5)
+            warnings.warn(_said(before, physics.buffer_sizes(sim.m, sim.d)), HealthWarning, stacklevel=6)
 
     def _enlarge(self, sim: "Growing", physics: GrowingPhysics[Any, Any], needed: tuple[int, int], n: int) -> None:
         nconmax, njmax = needed

@@ -104,14 +104,14 @@ class Shard:
         """Advance its worlds by n timesteps; whether larger buffers are needed: see `Growth.attempt`."""
         self.read()
         if self._growth is not None:
-            return self._growth.attempt(self, n)
+            return self._growth.attempt(self, n, self._run)
         self._run(n)
         return 0
 
     def repeat(self, n: int, needs: int) -> None:
         """Repeat the steps of `advance` with larger buffers, where they are needed; not for several at a time."""
         if self._growth is not None and needs:
-            self._growth.repeat(self, n, needs)
+            self._growth.repeat(self, n, needs, self._run)
 
     def _run(self, n: int) -> None:
         with self._kernels.used():
@@ -309,6 +309,19 @@ class Threaded(CountingPhysics[Models, Shards]):
 
     def field(self, m: Models, d: Shards, name: str) -> wp.array | None:
         return d.field(name)
+
+    def checkpoint(self, m: Models, d: Shards) -> Callable[[], Shards]:
+        parts = [(shard, shard.physics.checkpoint(shard.m, shard.d)) for shard in d.shards]
+        shown = [(array, wp.clone(array)) for array in (*d.arrays.values(), *d.results.values())]
+
+        def restore() -> Shards:
+            for shard, back in parts:
+                shard.d = back()
+            for array, copy in shown:
+                wp.copy(array, copy)
+            return d
+
+        return restore
 
     def forward(self, m: Models, d: Shards) -> Shards:
         def of(shard: Shard) -> None:

@@ -30,11 +30,13 @@ from stickslip.simulation.growth import Growth, put_back
 from stickslip.simulation.inputs import Inputs
 from stickslip.simulation.observation import Observation
 from stickslip.simulation.randomize import Randomizer
+from stickslip.simulation.record import Recording
+from stickslip.simulation.rollout import marked
 from stickslip.simulation.shards import Threaded
 from stickslip.state import INTEGRATION, State
 
 
-class Simulation(Observation):
+class Simulation(Recording):
     """Many worlds of one model under one physics.
 
     Args:
@@ -51,7 +53,6 @@ class Simulation(Observation):
 
     __slots__ = (
         "__weakref__",
-        "_growth",
         "_keyframes",
         "_randomizer",
         "_warned",
@@ -107,11 +108,10 @@ class Simulation(Observation):
                 self.device,
                 least=4 * (self.mjm.nq + 2 * self.mjm.nv + self.mjm.nu + 6 * self.mjm.nbody),  # what `arrays` must have
             )
-        Observation.__init__(self)
+        Recording.__init__(self)
         self._warned = False
         self._keyframes: dict[int, State] = {}
         self._randomizer = Randomizer(self.nworld, self.device)
-        self._growth: Growth | None = None
         if isinstance(physics, GrowingPhysics) and None in (nconmax, njmax):
             self._growth = Growth(physics, contacts=nconmax is None, rows=njmax is None)
 
@@ -183,8 +183,8 @@ class Simulation(Observation):
                 self.d = physics.step(self.m, self.d)
                 self._graph = compilation.capture(lambda: physics.step(self.m, self.d), self.device)
 
-    def step(self, n: int = 1, *, check: bool = False) -> None:
-        """Advance every world by n timesteps.
+    def step(self, n: int = 1, *, check: bool = False, progress: bool = False) -> None:
+        """Advance every world by n timesteps; with `progress`, a bar shows how far it is.
 
         With `cenic` and many worlds, n timesteps in one call take less time than one at a time: worlds need
         not wait for each other in between.
@@ -203,42 +203,28 @@ class Simulation(Observation):
         self.compile()
         with wp.ScopedDevice(self.device):
             if not check:
-                self._advance(n)
+                self._advance(n, progress)
                 return
+            forget = marked(self, n)
             own = self.physics.arrays(self.m, self.d)
             before = {name: wp.clone(array) for name, array in own.items()}
             if "overflow" in own:
                 own["overflow"].zero_()
             try:
-                self._advance(n)
+                self._advance(n, progress)
             except BufferOverflow:  # it could not grow
                 put_back(self.physics.arrays(self.m, self.d), before)
+                forget()
                 raise
             health, own = self.health(), self.physics.arrays(self.m, self.d)
             if not health.ok:
                 put_back(own, before)
+                forget()
                 self._refused.zero_()  # they are told now
                 error = BufferOverflow if health.overflow else Diverged
                 raise error("; ".join(health.messages) + f". The state is as it was before these {n} steps.")
             if "overflow" in own:  # earlier steps, if they were not checked, may have overflowed
                 own["overflow"].assign(own["overflow"].numpy() | before["overflow"].numpy())
-
-    def _advance(self, n: int) -> None:
-        if self._growth is None or n == 0 or self.device.is_capturing:
-            self._run(n)
-        else:
-            self._growth.advance(self, n)
-
-    def _run(self, n: int) -> None:
-        capturing = self.device.is_capturing  # a graph of the caller's: a graph cannot be launched into it
-        if capturing and not self.physics.capturable:
-            raise Unsupported(f"{self.physics.name} cannot be captured: its steps loop on the host")
-        if self._graph is None or capturing:
-            with compilation.quiet():
-                self.d = self.physics.run(self.m, self.d, n)
-        else:
-            for _ in range(n):
-                wp.capture_launch(self._graph)
 
     def reset(self, mask: Any = None, state: State | None = None, keyframe: int | str | None = None) -> None:
         """Bring all worlds, or those in a mask, back to the start, to a state, or to a key frame.
@@ -344,14 +330,8 @@ class Simulation(Observation):
         with self._on_device():
             return physics.hessian(self.m, self.d, cost, wrt)
 
-    def rollout(self, ctrl: ArrayLike) -> State:
-        """States over the controls of T steps, (nworld, T, nu), of a physics that has derivatives; does not advance."""
-        physics = self._differentiable()
-        with self._on_device():
-            return physics.rollout(self.m, self.d, ctrl)
-
     def gradient(self, ctrl: ArrayLike, cost: Callable[..., Any]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Cost of such a rollout, (nworld,), and its derivatives by all controls, (nworld, T, nu); does not advance.
+        """Cost of a rollout, (nworld,), and its derivatives by all controls, (nworld, T, nu); does not advance.
 
         `cost` is a function of the states of one world, (T + 1, ...), in the physics' own arrays. It is compiled once
         for each function object.

@@ -22,7 +22,7 @@ _KEYFRAME = "time qpos qvel act ctrl mocap_pos mocap_quat".split()
 def get_state(sim: "Simulation", signature: int, worlds: int | slice | ArrayLike | None, device: bool) -> State:
     """See `Simulation.get_state`."""
     parts_of(signature)
-    index = None if worlds is None else _numbers(worlds, sim.nworld)
+    index = None if worlds is None else numbers(worlds, sim.nworld)
     sim._warn_if_unhealthy()
     with sim._on_device():
         state = sim.physics.get_state(sim.m, sim.d, int(signature))
@@ -40,7 +40,7 @@ def set_state(sim: "Simulation", state: State, worlds: ArrayLike | None) -> None
     if not isinstance(state, State):
         raise InputError(f"state must be a stickslip.State, got {type(state).__name__}")
     if worlds is not None:
-        index = _numbers(worlds, sim.nworld)
+        index = numbers(worlds, sim.nworld)
         if state.nworld not in (1, len(index)):
             raise InputError(f"the state has {state.nworld} worlds, worlds names {len(index)}")
         chosen = np.zeros(sim.nworld, dtype=bool)
@@ -51,7 +51,7 @@ def set_state(sim: "Simulation", state: State, worlds: ArrayLike | None) -> None
             state = state[rows]
         with sim._on_device():
             mask = arrays.mask_of(chosen, sim.nworld, sim.device)
-    _check(sim, state)
+    check(sim, state)
     with sim._on_device():
         mask = _finite(sim, state, mask)
         sim.d = sim.physics.set_state(sim.m, sim.d, state, mask)
@@ -67,7 +67,7 @@ def reset(sim: "Simulation", mask: Any, state: State | None, keyframe: int | str
         if keyframe is not None:
             state = _keyframe(sim, keyframe)
         elif state is not None:
-            _check(sim, state)
+            check(sim, state)
             chosen = _finite(sim, state, chosen)
         sim.d = sim.physics.reset(sim.m, sim.d, chosen)
         if state is not None:
@@ -77,7 +77,7 @@ def reset(sim: "Simulation", mask: Any, state: State | None, keyframe: int | str
         sim._refused.zero_()
 
 
-def _numbers(worlds: int | slice | ArrayLike, nworld: int) -> NDArray[np.integer]:
+def numbers(worlds: int | slice | ArrayLike, nworld: int) -> NDArray[np.integer]:
     """Numbers of worlds."""
     try:
         return np.atleast_1d(np.arange(nworld)[worlds])  # type: ignore[call-overload]
@@ -85,7 +85,7 @@ def _numbers(worlds: int | slice | ArrayLike, nworld: int) -> NDArray[np.integer
         raise InputError(f"worlds is {worlds!r}: give numbers below {nworld} ({error})") from None
 
 
-def _check(sim: "Simulation", state: State) -> None:
+def check(sim: "Simulation", state: State) -> None:
     """Raise InputError unless a state is for this simulation; its arrays on the host are checked in full."""
     if not isinstance(state, State):
         raise InputError(f"state must be a stickslip.State, got {type(state).__name__}")

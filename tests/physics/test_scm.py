@@ -152,7 +152,9 @@ def test_a_rollout_is_the_steps(slider: ss.Simulation) -> None:
         sim.physics.rollout(sim.m, sim.d, np.zeros((2, 4, 7)))
     for none in (np.zeros((2, 0, 1)), np.zeros((2, 1))):
         with pytest.raises(InputError, match=r"expected \(2, T, 1\) with T of 1 or more"):
-            sim.rollout(none)
+            sim.physics.rollout(sim.m, sim.d, none)
+    after = sim.rollout(ctrl).qpos  # of the simulation: the steps themselves, without the state at the start
+    np.testing.assert_allclose(after, out.qpos[:, 1:], atol=1e-5)
     with pytest.raises(InputError, match="wrt is"):
         sim.physics.jacobian(sim.m, sim.d, ("weather",))
 

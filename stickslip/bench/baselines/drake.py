@@ -10,7 +10,7 @@ drake` was run it takes part; elsewhere it says what is missing.
 import collections
 import dataclasses
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, ClassVar, final
 
@@ -178,6 +178,17 @@ class Drake(CountingPhysics[Model, Data]):
 
     def arrays(self, m: Model, d: Data) -> Mapping[str, wp.array]:
         return d.arrays
+
+    def checkpoint(self, m: Model, d: Data) -> Callable[[], Data]:
+        """State and counts only: what Drake's integrator has learnt about step sizes cannot be copied."""
+        restore, state, peak = super().checkpoint(m, d), self.get_state(m, d), d.ncon_peak
+
+        def restore_all() -> Data:
+            restore()
+            d.ncon_peak = peak
+            return self.set_state(m, d, state)
+
+        return restore_all
 
     def contact_count(self, m: Model, d: Data) -> int:
         return len(self.contacts(m, d))

@@ -3,7 +3,7 @@
 import abc
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import mujoco
@@ -115,6 +115,16 @@ class HostPhysics(Physics[mujoco.MjModel, HostData], abc.ABC):
 
     def arrays(self, m: mujoco.MjModel, d: HostData) -> Mapping[str, wp.array]:
         return d.arrays
+
+    def checkpoint(self, m: mujoco.MjModel, d: HostData) -> Callable[[], HostData]:
+        restore = super().checkpoint(m, d)
+        worlds, force, peak = [copy.copy(mjd) for mjd in d.worlds], list(d.force), d.ncon_peak
+
+        def restore_all() -> HostData:
+            d.worlds[:], d.force[:], d.ncon_peak = map(copy.copy, worlds), force, peak
+            return restore()
+
+        return restore_all
 
     def contact_count(self, m: mujoco.MjModel, d: HostData) -> int:
         return sum(len(force) for force in d.force)

@@ -168,6 +168,16 @@ class Mjx(Physics[Model, Data]):
     def arrays(self, m: Model, d: Data) -> Mapping[str, wp.array]:
         return d.arrays
 
+    def checkpoint(self, m: Model, d: Data) -> Callable[[], Data]:
+        restore = super().checkpoint(m, d)
+        worlds, ncon, peak = d.worlds, d.ncon, d.ncon_peak  # JAX replaces arrays and never writes into them
+
+        def restore_all() -> Data:
+            d.worlds, d.ncon, d.ncon_peak = worlds, ncon, peak
+            return restore()
+
+        return restore_all
+
     def memory(self, m: Model, d: Data) -> int:
         """Bytes that a step of all worlds takes, as the compiler reports them."""
         given = {name: _put(array) for name, array in d.arrays.items()}

@@ -113,6 +113,11 @@ class Cenic(ConvexPhysics):
             workspace_of(d).graphs.clear()
         return m
 
+    def results(self, m: model.Model, d: Data) -> Mapping[str, wp.array]:
+        trace = workspace_of(d).trace
+        own = {"trace.time": trace.time, "trace.dt": trace.dt} if self.trace else {}
+        return {**super().results(m, d), **own}
+
     def stats(self, m: model.Model, d: Data) -> Stats:
         work = workspace_of(d)
         clock = work.clock
