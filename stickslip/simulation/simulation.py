@@ -200,7 +200,8 @@ class Simulation(Recording):
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
             raise InputError(f"n is {n!r}: it must be a whole number of steps, at least 0")
         n = int(n)
-        self.compile()
+        if not self.device.is_capturing:  # a graph of the caller's records the step itself
+            self.compile()
         with wp.ScopedDevice(self.device):
             if not check:
                 self._advance(n, progress)
