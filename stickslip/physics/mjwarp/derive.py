@@ -124,7 +124,7 @@ class Derivation:
     ) -> None:
         self.addresses = addresses
         self._nworld, self._device = nworld, m.body_mass.device
-        self._size = min(nworld, max(64, nworld // 16) if self._device.is_cuda else 4)
+        self._size = min(nworld, 64 if self._device.is_cuda else 4)
         self._m = copy.copy(m)
         self._m.opt = copy.copy(m.opt)
         self._d = mjw.make_data(mjm, nworld=self._size, nconmax=1, njmax=1, njmax_nnz=1)

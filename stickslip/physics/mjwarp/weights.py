@@ -65,12 +65,12 @@ def solve_half(
     total = float(0.0)
     for n in range(nv):
         i = nv - 1 - n
-        value = x[worldid, row, i]
+        value = x[worldid, i, row]
         if value != 0.0:
             adr = M_rowadr[i]
             for a in range(M_rownnz[i] - 1):
                 j = M_colind[adr + a]
-                x[worldid, row, j] = x[worldid, row, j] - L[worldid, adr + a] * value
+                x[worldid, j, row] = x[worldid, j, row] - L[worldid, adr + a] * value
             total += value * value * Dinv[worldid, i]
     return total
 
@@ -111,7 +111,7 @@ def _weigh(
     """The weight of each vector: of dofs, of six directions of each body, of tendons; the norm of actuators."""
     worldid, row = wp.tid()
     for i in range(nv):
-        x_out[worldid, row, i] = 0.0
+        x_out[worldid, i, row] = 0.0
     bodies = nv + 6 * nbody
     if row < nv:
         x_out[worldid, row, row] = 1.0
@@ -127,28 +127,28 @@ def _weigh(
             angular = wp.spatial_top(cdof_in[worldid, dofid])
             linear = wp.spatial_bottom(cdof_in[worldid, dofid]) + wp.cross(angular, offset)
             if axis < 3:
-                x_out[worldid, row, dofid] = linear[axis]
+                x_out[worldid, dofid, row] = linear[axis]
             else:
-                x_out[worldid, row, dofid] = angular[axis - 3]
+                x_out[worldid, dofid, row] = angular[axis - 3]
             dofid = dof_parentid[dofid]
     elif row < bodies + ntendon:
         tendon = row - bodies
         for e in range(ten_J_rowadr[tendon], ten_J_rowadr[tendon] + ten_J_rownnz[tendon]):
-            x_out[worldid, row, ten_J_colind[e]] = ten_J_in[worldid, e]
+            x_out[worldid, ten_J_colind[e], row] = ten_J_in[worldid, e]
     else:
         actuator = row - bodies - ntendon
         adr = moment_rowadr_in[worldid, actuator]
         for e in range(adr, adr + moment_rownnz_in[worldid, actuator]):
-            x_out[worldid, row, moment_colind_in[worldid, e]] = actuator_moment_in[worldid, e]
+            x_out[worldid, moment_colind_in[worldid, e], row] = actuator_moment_in[worldid, e]
     weight = solve_half(nv, M_rownnz, M_rowadr, M_colind, L, Dinv, worldid, row, x_out)
     if row >= bodies + ntendon:
         weight = float(0.0)
         for i in range(nv):
-            value = x_out[worldid, row, i] * Dinv[worldid, i]
+            value = x_out[worldid, i, row] * Dinv[worldid, i]
             adr = M_rowadr[i]
             for a in range(M_rownnz[i] - 1):
-                value -= L[worldid, adr + a] * x_out[worldid, row, M_colind[adr + a]]
-            x_out[worldid, row, i] = value
+                value -= L[worldid, adr + a] * x_out[worldid, M_colind[adr + a], row]
+            x_out[worldid, i, row] = value
             weight += value * value
         weight = wp.sqrt(weight)
     weight_out[worldid, row] = weight
@@ -214,7 +214,7 @@ def find_weights(m: mjw.Model, d: mjw.Data) -> None:
     structure = [m.M_rownnz, m.M_rowadr, m.M_colind]
     wp.launch(_factor, d.nworld, inputs=[m.nv, *structure, d.M], outputs=[L, Dinv])
     nvector = m.nv + 6 * m.nbody + m.ntendon + m.nactuator
-    x = wp.empty((d.nworld, nvector, m.nv), dtype=float)
+    x = wp.empty((d.nworld, m.nv, nvector), dtype=float)  # vectors side by side: threads read them together
     weight = wp.empty((d.nworld, nvector), dtype=float)
     wp.launch(
         _weigh,
