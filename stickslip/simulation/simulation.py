@@ -207,8 +207,9 @@ class Simulation(Observation):
                 return
             own = self.physics.arrays(self.m, self.d)
             before = {name: wp.clone(array) for name, array in own.items()}
-            if "overflow" in own:
-                own["overflow"].zero_()
+            counts = [name for name in own if name.split()[0] == "overflow"]  # with threads, one for each
+            for name in counts:
+                own[name].zero_()
             try:
                 self._advance(n)
             except BufferOverflow:  # it could not grow
@@ -220,8 +221,8 @@ class Simulation(Observation):
                 self._refused.zero_()  # they are told now
                 error = BufferOverflow if health.overflow else Diverged
                 raise error("; ".join(health.messages) + f". The state is as it was before these {n} steps.")
-            if "overflow" in own:  # earlier steps, if they were not checked, may have overflowed
-                own["overflow"].assign(own["overflow"].numpy() | before["overflow"].numpy())
+            for name in counts:  # earlier steps, if they were not checked, may have overflowed
+                own[name].assign(own[name].numpy() | before[name].numpy())
 
     def _advance(self, n: int) -> None:
         if self._growth is None or n == 0 or self.device.is_capturing:
