@@ -36,6 +36,7 @@ SLOW = {
     r"physics/test_scm.py::test_bodies_far_apart.*(forces|comfree)": "variants of a physics",
     r"test_docs.py::test_python_blocks_run.*tutorials/[23]": "tutorials with models of their own",
     r"test_simulation_docs.py::.*-with-jax": "blocks whose calls physics/test_scm.py tests",
+    r"test_simulation_sequences.py::.*-all-": "eight times as many sequences",
     r"test_examples.py::test_(scm|friction)": "programs whose calls physics/test_scm.py tests",
     r"mpc/test_menagerie.py::test_mppi_plans": "a hand beside the one that is there",
 }
