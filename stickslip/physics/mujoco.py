@@ -10,6 +10,7 @@ import mujoco_warp as mjw
 from stickslip import compilation, parameters
 from stickslip.parameters import parameter
 from stickslip.physics.base import Stage, StagedPhysics
+from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.data import Data
 from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
 from stickslip.physics.mjwarp.plan import PlanStage
@@ -35,6 +36,7 @@ class MuJoCo(WarpPhysics[mjw.Model, Data], StagedPhysics[mjw.Model, Data]):
         self.put_model(mjm)
 
     def put_model(self, mjm: mujoco.MjModel) -> mjw.Model:
+        private.sum_in_one_order()
         with naming_unsupported(self.name, []):
             m = mjw.put_model(self._own_options(mjm))
         m.opt.warn_overflow = False  # health() says it, once and with the number to raise

@@ -8,7 +8,7 @@ before its steps and writes them back after them.
 
 import concurrent.futures
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import mujoco
@@ -20,7 +20,7 @@ from stickslip.copies import WorldCopies
 from stickslip.errors import InputError, Unsupported
 from stickslip.physics.base import Contacts, CountingPhysics, GrowingPhysics, Health, Physics, Stats
 from stickslip.simulation.growth import Growth
-from stickslip.state import INTEGRATION, PARTS, State, concatenated
+from stickslip.state import INTEGRATION, PARTS, State, as_numbers, check_finite, concatenated
 
 T = TypeVar("T")
 
@@ -282,14 +282,22 @@ class Threaded(CountingPhysics[Models, Shards]):
                     f"{name} has shape {value.shape}, expected {(d.nworld, *own[name])} (per world) or {own[name]} "
                     "(for all)"
                 )
-        on_device = {name: isinstance(value, wp.array) for name, value in fields.items()}
-        for part, shard in zip(m.parts, d.shards, strict=True):
-            mine = {
-                name: value[shard.worlds] if value.shape == (d.nworld, *own[name]) else value
-                for name, value in given.items()
-            }
-            mine = {name: wp.array(v) if on_device[name] else v for name, v in mine.items()}
-            shard.physics.set_model(part, shard.d, mine, self._part(mask, shard), refused)
+        device = d.shards[0].device
+        on_device = {name for name, value in fields.items() if arrays.device_array(name, value, device) is not None}
+
+        def put(names: Iterable[str], mask: wp.array | None) -> None:
+            for part, shard in zip(m.parts, d.shards, strict=True):
+                whole = {name: given[name].shape == (d.nworld, *own[name]) for name in names}
+                mine = {name: given[name][shard.worlds] if whole[name] else given[name] for name in names}
+                mine = {name: wp.array(value) if name in on_device else value for name, value in mine.items()}
+                shard.physics.set_model(part, shard.d, mine, self._part(mask, shard), refused)
+
+        checked = [name for name in fields if name not in on_device]
+        if checked:  # for no world: an unfit value is found before the first thread has written
+            for name in checked:
+                check_finite(name, as_numbers(name, given[name], (d.nworld, *own[name])))
+            put(checked, wp.zeros(d.nworld, dtype=bool, device=device))
+        put(fields, mask)
         return m
 
     def model_field(self, m: Models, name: str) -> wp.array:

@@ -209,8 +209,9 @@ class Simulation(Recording):
             forget = marked(self, n)
             own = self.physics.arrays(self.m, self.d)
             before = {name: wp.clone(array) for name, array in own.items()}
-            if "overflow" in own:
-                own["overflow"].zero_()
+            counts = [name for name in own if name.split()[0] == "overflow"]  # with threads, one for each
+            for name in counts:
+                own[name].zero_()
             try:
                 self._advance(n, progress)
             except BufferOverflow:  # it could not grow
@@ -224,8 +225,8 @@ class Simulation(Recording):
                 self._refused.zero_()  # they are told now
                 error = BufferOverflow if health.overflow else Diverged
                 raise error("; ".join(health.messages) + f". The state is as it was before these {n} steps.")
-            if "overflow" in own:  # earlier steps, if they were not checked, may have overflowed
-                own["overflow"].assign(own["overflow"].numpy() | before["overflow"].numpy())
+            for name in counts:  # earlier steps, if they were not checked, may have overflowed
+                own[name].assign(own[name].numpy() | before[name].numpy())
 
     def reset(self, mask: Any = None, state: State | None = None, keyframe: int | str | None = None) -> None:
         """Bring all worlds, or those in a mask, back to the start, to a state, or to a key frame.

@@ -1,5 +1,7 @@
 """The state: what is read can be set; a reset concerns the worlds of its mask alone."""
 
+import pathlib
+
 import mujoco
 import mujoco_warp as mjw
 import numpy as np
@@ -103,3 +105,78 @@ def test_some_worlds_are_reset_to_a_given_state(physics: ss.Physics, device: str
         support.assert_same(support.world(sim.state, w), support.world(plain.state, w), device)
     fallen = qpos[1, 2::7] - sim.state.qpos[1, 2::7]
     assert (fallen > 0.0).all() and (fallen < 0.1).all()
+
+
+def test_masked_worlds_continue_from_a_state(physics: ss.Physics, device: str) -> None:
+    """With the memory of the physics: worlds of the mask as they went on from there, the others as they would have."""
+    sim = support.perturbed_simulation("scaling", physics, device, 5)
+    sim.step(40)
+    saved = sim.state
+    sim.step(10)
+    later = sim.state
+    sim.step(10)
+    end = sim.state
+    mask = np.array([True, False, False, True, True])
+    sim.state = later
+    sim.reset(mask, state=saved)
+    others, kept = sim.state[~mask], later[~mask]
+    for name, part in {**kept.parts, **kept.memory}.items():
+        assert support.same_bits({**others.parts, **others.memory}[name], part), name
+    sim.step(10)
+    mixed = sim.state
+    support.assert_same(mixed[mask], later[mask], device)
+    support.assert_same(mixed[~mask], end[~mask], device)
+
+    sim.reset(mask, state=saved[2])  # one stands for all
+    sim.step(10)
+    for world in np.flatnonzero(mask):
+        support.assert_same(sim.get_state(worlds=world), later[2], device)
+
+
+@pytest.mark.parametrize("scene", support.SCENES)
+def test_a_state_in_a_file_continues(physics: ss.Physics, scene: str, device: str, tmp_path: pathlib.Path) -> None:
+    """A file has every part and the memory; from it, this and another simulation go on as the first one did."""
+    sim = support.perturbed_simulation(scene, physics, device, 2)
+    sim.step(40)
+    saved = sim.state
+    saved.save(tmp_path / "state.npz")
+    loaded = ss.State.load(tmp_path / "state.npz")
+    assert loaded.parts.keys() == saved.parts.keys() and loaded.memory.keys() == saved.memory.keys()
+    for name, part in {**saved.parts, **saved.memory}.items():
+        assert support.same_bits({**loaded.parts, **loaded.memory}[name], part), name
+    assert (loaded.physics, loaded.model) == (saved.physics, saved.model)
+    sim.step(15)
+    end = sim.state
+    other = support.perturbed_simulation(scene, physics, device, 2)
+    for one in (sim, other):
+        one.step(3)
+        one.state = loaded
+        one.step(15)
+        support.assert_same(one.state, end, device)
+
+
+def test_worlds_of_a_state_go_into_others(physics: ss.Physics, device: str) -> None:
+    """Slices of worlds, also of a slice and of a simulation with another number of worlds, move there as they did."""
+    sim = support.perturbed_simulation("scaling", physics, device, 5)
+    sim.step(40)
+    saved = sim.state
+    sim.step(15)
+    end = sim.state
+    sim.state = saved
+    sim.set_state(sim.get_state(worlds=[1, 3]), worlds=[4, 0])
+    sim.step(15)
+    for here, there in enumerate((3, 1, 2, 3, 1)):
+        support.assert_same(sim.get_state(worlds=here), end[there], device)
+
+    small = support.perturbed_simulation("scaling", physics, device, 2)
+    small.step(7)
+    small.state = saved[1:4][[2, 0]]
+    small.step(15)
+    for here, there in enumerate((3, 1)):
+        support.assert_same(small.get_state(worlds=here), end[there], device)
+
+    sim.state = saved
+    sim.set_state(saved[4], worlds=[0, 2])  # one stands for both
+    sim.step(15)
+    for here, there in enumerate((4, 1, 4, 3, 4)):
+        support.assert_same(sim.get_state(worlds=here), end[there], device)

@@ -9,10 +9,11 @@ in `pyproject.toml`; a test composes these pieces and compares with `mujoco_warp
 """
 
 import dataclasses
+import functools
 
 import mujoco_warp as mjw
 import warp as wp
-from mujoco_warp._src import collision_core, collision_driver, derivative, forward, sensor, set_const, smooth
+from mujoco_warp._src import collision_core, collision_driver, derivative, forward, sensor, set_const, smooth, solver
 from mujoco_warp._src.types import ConstraintType, ContactType, EqType, vec5, vec10, vec11, vec12
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "set_kinematics0",
     "sense_contacts",
     "solve",
+    "sum_in_one_order",
     "sum_masses",
     "tendon_armature",
     "vec10",
@@ -59,6 +61,25 @@ collision_context = collision_core.create_collision_context
 energy_pos = forward._energy_pos
 energy_vel = forward._energy_vel
 sense_contacts = sensor._eval_sensor_contact
+
+
+def sum_in_one_order() -> None:
+    """Let the Newton solver, on a CPU, add up the Hessian of a world in one order, whatever the number of worlds is.
+
+    MuJoCo Warp splits the rows of a world into groups, and the more worlds there are, the fewer groups. On a CPU they
+    run one after another, so that all they do is to change the order of the sum: motions differed in the last bits
+    with the number of worlds, and so with that of threads. This changes MuJoCo Warp itself, once; on CUDA it stays.
+    """
+    original = solver._jtdaj_groups_per_world
+    if getattr(original, "in_one_order", False):
+        return
+
+    @functools.wraps(original)
+    def groups(nworld: int, njmax: int, kernel: wp.Kernel) -> int:
+        return 1 if wp.get_device().is_cpu else original(nworld, njmax, kernel)
+
+    groups.in_one_order = True  # type: ignore[attr-defined]
+    solver._jtdaj_groups_per_world = groups
 
 
 @dataclasses.dataclass

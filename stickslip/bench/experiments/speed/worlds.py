@@ -47,7 +47,7 @@ class Worlds(Experiment[Settings]):
     summary = "cost of resetting and randomizing 1 % of many humanoids at every step, and of a checkpoint of all"
     source = "stickslip"
     settings = Settings
-    cpu = {"worlds": 200, "batches": 10, "warm_up": 100, "longest": 1.0}
+    cpu = {"worlds": 100, "batches": 6, "warm_up": 100, "longest": 0.25}
     quick = {"worlds": 4, "share": 25.0, "batches": 2, "warm_up": 3, "longest": 0.01}
     timing = True
 
