@@ -136,12 +136,11 @@ class Walk:
         self.files = 0
         self.views = views(self.sim)
         self.compared = 0
-        low = np.array([0.2, 0.3, 0.25])
         self.palette = {
             "qvel": np.float32(self.rng.normal(0.0, 0.5, (3, mjm.nv))),
             "ctrl": np.array([[-1.0], [0.5], [1.5]], dtype=np.float32),
             "qfrc_applied": np.float32(self.rng.normal(0.0, 1.0, (2, mjm.nv))),
-            "mocap_pos": np.stack([low, [1.0, 0.0, 0.1]]).astype(np.float32)[:, None],
+            "mocap_pos": np.array([[[0.2, 0.3, 0.25]], [[1.0, 0.0, 0.1]]], dtype=np.float32),
         }
 
     def numbered(self) -> list[int]:
@@ -293,8 +292,7 @@ class Walk:
 
     def run(self, operations: int) -> None:
         """Do random operations; after each, note the state of every world under its history."""
-        kinds, weights = zip(*self.OPERATIONS.items(), strict=True)
-        p = np.array(weights) / sum(weights)
+        kinds, p = list(self.OPERATIONS), np.array(list(self.OPERATIONS.values())) / sum(self.OPERATIONS.values())
         for kind in self.rng.choice(len(kinds), size=operations, p=p):
             kinds[kind](self)
             found = rows(self.views)

@@ -206,12 +206,10 @@ class Simulation(Recording):
             if not check:
                 self._advance(n, progress)
                 return
-            forget = marked(self, n)
-            own = self.physics.arrays(self.m, self.d)
-            before = {name: wp.clone(array) for name, array in own.items()}
-            counts = [name for name in own if name.split()[0] == "overflow"]  # with threads, one for each
+            before = {name: wp.clone(array) for name, array in self.physics.arrays(self.m, self.d).items()}
+            counts = [name for name in before if name.split()[0] == "overflow"]  # with threads, one for each
             for name in counts:
-                own[name].zero_()
+                self.physics.arrays(self.m, self.d)[name].zero_()
             try:
                 self._advance(n, progress)
             except BufferOverflow:  # it could not grow
