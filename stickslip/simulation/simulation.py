@@ -206,6 +206,7 @@ class Simulation(Recording):
             if not check:
                 self._advance(n, progress)
                 return
+            forget = marked(self, n)
             before = {name: wp.clone(array) for name, array in self.physics.arrays(self.m, self.d).items()}
             counts = [name for name in before if name.split()[0] == "overflow"]  # with threads, one for each
             for name in counts:

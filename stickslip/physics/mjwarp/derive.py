@@ -88,6 +88,7 @@ def _move_fields(
     nworld: int,
     size: int,
     scatter: bool,
+    nlane: int,
     listed: wp.array[int],
     count: wp.array[int],
     begin: wp.array[int],
@@ -95,14 +96,14 @@ def _move_fields(
     fields_out: wp.array[Field],
 ):
     """Gather fields of listed worlds into the small model, or scatter what was derived."""
-    row, k = wp.tid()
+    row, k, lane = wp.tid()
     if begin[0] + row >= count[0]:
         return
     worldid = listed[begin[0] + row]
     field = fields_out[k]
     whole = wp.array(ptr=field.whole, shape=(nworld, field.nword), dtype=wp.int32)
     part = wp.array(ptr=field.part, shape=(size, field.nword), dtype=wp.int32)
-    for i in range(field.nword):
+    for i in range(lane, field.nword, nlane):
         if scatter:
             whole[worldid, i] = part[row, i]
         else:
@@ -194,5 +195,6 @@ class Derivation:
 
     def _move(self, scatter: bool) -> None:
         table = self._tables[scatter]
-        inputs = [self._nworld, self._size, scatter, self._listed, self._count, self._begin]
-        wp.launch(_move_fields, (self._size, table.shape[0]), inputs=inputs, outputs=[table])
+        nlane = 32 if self._device.is_cuda else 1
+        inputs = [self._nworld, self._size, scatter, nlane, self._listed, self._count, self._begin]
+        wp.launch(_move_fields, (self._size, table.shape[0], nlane), inputs=inputs, outputs=[table])
