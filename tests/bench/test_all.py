@@ -154,6 +154,7 @@ def test_stored_results_are_whole_and_measured():
         "throughput",
         "speed",
         "work-precision",
+        "worlds",
     }
     for path in stored:
         result = load(path)
