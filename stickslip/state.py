@@ -4,36 +4,40 @@ import dataclasses
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickslip.errors import InputError
 
+if TYPE_CHECKING:
+    import mujoco
+
 MIN_TIMESTEP = 1e-9
 """Shortest timestep, s: in single precision, time does not advance by much less."""
 
 PARTS = {
-    "time": mujoco.mjtState.mjSTATE_TIME,
-    "qpos": mujoco.mjtState.mjSTATE_QPOS,
-    "qvel": mujoco.mjtState.mjSTATE_QVEL,
-    "act": mujoco.mjtState.mjSTATE_ACT,
-    "history": mujoco.mjtState.mjSTATE_HISTORY,
-    "qacc_warmstart": mujoco.mjtState.mjSTATE_WARMSTART,
-    "ctrl": mujoco.mjtState.mjSTATE_CTRL,
-    "qfrc_applied": mujoco.mjtState.mjSTATE_QFRC_APPLIED,
-    "xfrc_applied": mujoco.mjtState.mjSTATE_XFRC_APPLIED,
-    "eq_active": mujoco.mjtState.mjSTATE_EQ_ACTIVE,
-    "mocap_pos": mujoco.mjtState.mjSTATE_MOCAP_POS,
-    "mocap_quat": mujoco.mjtState.mjSTATE_MOCAP_QUAT,
-    "userdata": mujoco.mjtState.mjSTATE_USERDATA,
-    "plastic": mujoco.mjtState.mjSTATE_PLASTIC,
+    "time": 1 << 0,
+    "qpos": 1 << 1,
+    "qvel": 1 << 2,
+    "act": 1 << 3,
+    "history": 1 << 4,
+    "qacc_warmstart": 1 << 5,
+    "ctrl": 1 << 6,
+    "qfrc_applied": 1 << 7,
+    "xfrc_applied": 1 << 8,
+    "eq_active": 1 << 9,
+    "mocap_pos": 1 << 10,
+    "mocap_quat": 1 << 11,
+    "userdata": 1 << 12,
+    "plastic": 1 << 14,
 }
-"""Parts of a state and their bits in a signature, in MuJoCo's order; plugins have none on a device."""
-INTEGRATION = int(mujoco.mjtState.mjSTATE_INTEGRATION)
-PHYSICS = int(mujoco.mjtState.mjSTATE_PHYSICS)
+"""Parts of a state and their bits in a signature, those of `mujoco.mjtState`, in MuJoCo's order."""
+_PLUGIN = 1 << 13
+"""Bit of the state of plugins, which have none on a device."""
+INTEGRATION = sum(PARTS.values()) | _PLUGIN
+"""The signature mjSTATE_INTEGRATION: all parts."""
 
 ENTRIES = "entries/"
 """Begins the name of what worlds have different numbers of: `num` of a world from `adr` on."""
@@ -94,7 +98,7 @@ class State:
     @property
     def signature(self) -> int:
         """The parts that it has, as a combination of the bits of `mujoco.mjtState`."""
-        return sum(int(PARTS[name]) for name in self.parts)
+        return sum(PARTS[name] for name in self.parts)
 
     @property
     def nworld(self) -> int:
@@ -132,15 +136,17 @@ class State:
         return np.concatenate([np.asarray(part, dtype=float).reshape(self.nworld, -1) for part in parts], axis=1)
 
     @classmethod
-    def from_vector(cls, mjm: mujoco.MjModel, vector: ArrayLike, signature: int = INTEGRATION) -> Self:
+    def from_vector(cls, mjm: "mujoco.MjModel", vector: ArrayLike, signature: int = INTEGRATION) -> Self:
         """The state whose parts are in a row, as `mujoco.mj_getState` gives them, (size,) or (nworld, size)."""
+        import mujoco
+
         size = mujoco.mj_stateSize(mjm, int(signature))
         rows = np.atleast_2d(np.asarray(vector, dtype=float))
         if rows.shape[1] != size:
             raise InputError(f"a state of signature {int(signature)} has {size} numbers, got {rows.shape[1]}")
         shapes, parts, at = part_shapes(mjm), {}, 0
         for name, bit in PARTS.items():
-            if int(signature) & int(bit):
+            if int(signature) & bit:
                 shape = shapes[name]
                 end = at + int(np.prod(shape))
                 parts[name] = rows[:, at:end].reshape(len(rows), *shape)
@@ -182,7 +188,7 @@ class State:
         return cls(**parts, memory=memory, physics=str(arrays["state/physics"]), model=str(arrays["state/model"]))
 
 
-def digest(mjm: mujoco.MjModel) -> str:
+def digest(mjm: "mujoco.MjModel") -> str:
     """Of the structure of a model: names, trees, joints, geoms. It does not change with masses, sizes or options."""
     parts = [bytes(mjm.names)]
     for name in "body_parentid jnt_type jnt_bodyid geom_type geom_bodyid eq_type actuator_trntype sensor_type".split():
@@ -191,18 +197,20 @@ def digest(mjm: mujoco.MjModel) -> str:
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
-def part_shapes(mjm: mujoco.MjModel) -> dict[str, tuple[int, ...]]:
+def part_shapes(mjm: "mujoco.MjModel") -> dict[str, tuple[int, ...]]:
     """The shape of each part in one world; time has none."""
+    import mujoco
+
     mjd = mujoco.MjData(mjm)
     return {name: np.shape(getattr(mjd, name)) for name in PARTS}
 
 
 def parts_of(signature: int) -> list[str]:
     """The parts of a signature; raises InputError for one that is none of MuJoCo's."""
-    every = sum(int(bit) for bit in PARTS.values()) | int(mujoco.mjtState.mjSTATE_PLUGIN)
+    every = sum(PARTS.values()) | _PLUGIN
     if isinstance(signature, bool) or int(signature) & ~every or int(signature) < 0:
         raise InputError(f"signature {signature!r}: give a combination of mujoco.mjtState, at most {every}")
-    names = [name for name, bit in PARTS.items() if int(signature) & int(bit)]
+    names = [name for name, bit in PARTS.items() if int(signature) & bit]
     if not names:
         raise InputError(f"signature {signature!r} has no part of a state: give a combination of mujoco.mjtState")
     return names

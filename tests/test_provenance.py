@@ -86,7 +86,8 @@ def test_the_closure_of_an_experiment_holds_its_scenes_and_no_physics_and_no_rep
     assert "stickslip.scenes.box_on_slope" in code
     assert "stickslip.scenes.hand" not in code
     assert not [name for name in code if "report" in name or "picture" in name or ".bench.experiments.speed" in name]
-    assert {name for name in code if name.startswith("stickslip.physics.")} == {"stickslip.physics.base"}
+    shared = {"stickslip.physics.base", "stickslip.physics.contacts"}
+    assert {name for name in code if name.startswith("stickslip.physics.")} == shared
 
 
 def test_a_name_taken_from_a_catalogue_is_followed_to_where_it_is_defined():

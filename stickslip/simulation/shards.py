@@ -19,6 +19,7 @@ from stickslip import arrays, compilation
 from stickslip.copies import WorldCopies
 from stickslip.errors import InputError, Unsupported
 from stickslip.physics.base import Contacts, CountingPhysics, GrowingPhysics, Health, Physics, Stats
+from stickslip.physics.contacts import DeviceContacts
 from stickslip.simulation.growth import Growth
 from stickslip.state import INTEGRATION, PARTS, State, as_numbers, check_finite, concatenated
 
@@ -339,6 +340,9 @@ class Threaded(CountingPhysics[Models, Shards]):
 
         self._each(d, of)
         return d
+
+    def make_contacts(self, m: Models, d: Shards) -> DeviceContacts:
+        raise Unsupported("with threads, contacts are in one list on the host only: contacts(), or leave threads at 1")
 
     def contact_count(self, m: Models, d: Shards) -> int:
         return sum(self._each(d, lambda shard: shard.physics.contact_count(shard.m, shard.d)))

@@ -37,6 +37,7 @@ class Threads(Experiment[Settings]):
     source = "stickslip"
     settings = Settings
     quick = {"worlds": 4, "steps": 2, "batches": 2, "warm_up": 3}
+    only = ("mujoco", "comfree", "cone-sweep", "icf")
     timing = True
 
     def cases(self, settings: Settings) -> Mapping[str, int]:

@@ -49,6 +49,7 @@ class Worlds(Experiment[Settings]):
     settings = Settings
     cpu = {"worlds": 100, "batches": 6, "warm_up": 100, "longest": 0.25}
     quick = {"worlds": 4, "share": 25.0, "batches": 2, "warm_up": 3, "longest": 0.01}
+    only = ("mujoco", "mujoco-anti-creep", "comfree", "cone-sweep", "icf")  # whose steps are captured, with joints
     timing = True
 
     def cases(self, settings: Settings) -> Mapping[str, int]:
