@@ -48,7 +48,7 @@ SCENES = {
     "qp": FREE,
     "mjx": CART,
 }
-NEEDS = {"scm": "jax", "mjx": "jax", "qp": "osqp"}
+NEEDS = {"scm": "mujoco.mjx", "mjx": "mujoco.mjx", "qp": "osqp"}
 METHODS = [*ss.PHYSICS, "pbd", "pbd-r-paper", "qp", "mjx"]
 
 
