@@ -74,8 +74,7 @@ def assert_equal(a: ss.State, b: ss.State, worlds: Any = slice(None)) -> None:
 # Setters
 
 
-def libraries(device: str) -> list[str]:
-    return ["numpy", "list", "warp", "torch", "jax", "interface"]
+LIBRARIES = ["numpy", "list", "warp", "torch", "jax", "interface"]
 
 
 class Interface:
@@ -100,7 +99,7 @@ def made(library: str, value: np.ndarray, device: str) -> Any:
         return wp.array(value, device=device)
     if library == "torch":
         torch = pytest.importorskip("torch")
-        return torch.tensor(value, device=device.replace("cpu", "cpu"))
+        return torch.tensor(value, device=device)
     if library == "jax":
         jax = pytest.importorskip("jax")
         kind = "gpu" if device.startswith("cuda") else "cpu"
@@ -108,7 +107,7 @@ def made(library: str, value: np.ndarray, device: str) -> Any:
     return Interface(wp.array(value, device=device))
 
 
-@pytest.mark.parametrize("library", libraries("cpu"))
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 def test_setters_take_every_library(sim: ss.Simulation, device: str, library: str, dtype: type) -> None:
     value = (np.arange(N * sim.mjm.nv).reshape(N, -1) % 7).astype(dtype)
@@ -121,7 +120,7 @@ def test_setters_take_every_library(sim: ss.Simulation, device: str, library: st
     np.testing.assert_array_equal(sim.mocap_pos.numpy(), pos)
 
 
-@pytest.mark.parametrize("library", libraries("cpu"))
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_masks_of_every_library(sim: ss.Simulation, device: str, library: str) -> None:
     before = sim.state
     sim.reset(made(library, SOME, device))

@@ -88,7 +88,7 @@ def _mark_apart(
 
 
 def mark_apart(d: mjw.Data, gaps: Gaps) -> None:
-    """Mark contacts by their distance alone, before there are forces; the solve marks them anew."""
+    """Mark contacts by their distance alone, before there are forces; the solve marks them again."""
     c = d.contact
     wp.launch(
         _mark_apart,

@@ -21,7 +21,7 @@ class ParticleMemory(Memory):
 
     exact_qpos: wp.array = per_world()
     exact_qvel: wp.array = per_world()
-    contact_count: wp.array = per_world(saved=False)  # a step counts anew
+    contact_count: wp.array = per_world(saved=False)  # a step counts them again
     contact_shown: wp.array = per_world(saved=False)
     contact_peak: wp.array = per_world(reset=False)
     mocap_pos_before: wp.array = per_world(follows="mocap_pos")
