@@ -28,7 +28,7 @@ PATTERNS = (
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Replace the files of docs/, which MkDocs has found, by those of the repository."""
     for file in list(files):
-        if file.generated_by is None and Path(file.abs_src_path or "").is_relative_to(ROOT):
+        if file.generated_by is None and Path(file.abs_src_path or "").is_relative_to(config.docs_dir):  # not the theme
             files.remove(file)
     for path in sorted({path for pattern in PATTERNS for path in ROOT.glob(pattern)}):
         name = path.relative_to(ROOT).as_posix()
