@@ -15,9 +15,6 @@ wp.set_module_options({"enable_backward": False})
 COLORS = wp.constant(16)
 """Colours of pairs. The last is for those that no other can take: they share bodies, whose masses are then split."""
 
-ROWS_ACT = wp.constant(1 << int(COLORS))
-"""Bit after those of the colours: rows act in this world."""
-
 SMOOTH = wp.constant(0)
 SPIN = wp.constant(1)
 ANY = wp.constant(2)
@@ -32,8 +29,7 @@ MOST_OF_PAIR = wp.constant(8)
 
 FIXED = wp.constant(0)
 LONE = wp.constant(1)
-JOINTED = wp.constant(2)
-"""How a body moves: not at all, as the only one of its tree, with others."""
+"""How a body moves in a model of free bodies: not at all, or by itself."""
 
 
 LIMIT = wp.constant(1)
@@ -46,14 +42,14 @@ class Traits(NamedTuple):
     """What a model has, so that its kernels leave out the rest.
 
     Attributes:
-        jointed: trees of several bodies, or with rows on their dofs
+        coupled: trees of several bodies, rows on dofs, or equalities: the sweeps are in contact space
         linked: the same without rows of dry friction where the model has none
         rows: rows on dofs
         equalities: connects or welds
         rough: friction other than the same in both tangents: spin, rolling, of pairs, surfaces that move
     """
 
-    jointed: bool
+    coupled: bool
     linked: bool
     rows: bool
     equalities: bool
@@ -62,43 +58,23 @@ class Traits(NamedTuple):
 
 @wp.struct
 class Tree:
-    """Bodies, dofs and kinematic trees of the model; fixed.
-
-    A tree is lone when all its dofs move one body and no row acts on them: then the body's twist is all there is to
-    know until the end of a step. The others are jointed.
-    """
+    """Bodies, dofs and kinematic trees of the model; fixed. The last part is of models of free bodies only."""
 
     nbody: int
     nv: int
-    nresponse: int  # records of responses in a world
     ntree: int
-    njointed: int
-    njointed_dof: int
     body_rootid: wp.array[int]
     body_weldid: wp.array[int]
     body_treeid: wp.array[int]
-    body_kind: wp.array[int]  # FIXED, LONE or JOINTED
-    body_subtreenum: wp.array[int]
-    body_response: wp.array[int]  # where the responses of a jointed body begin: records, one for each dof of its tree
     chain_adr: wp.array[int]  # (nbody + 1,) dofs that move a body
     chain: wp.array[int]
-    dof_bodyid: wp.array[int]
-    dof_treeid: wp.array[int]
-    dof_row: wp.array[int]  # its place in what rows do to dofs
-    tree_dofadr: wp.array[int]
-    tree_dofnum: wp.array[int]
-    tree_inverse: wp.array[int]  # where the inverse of a tree's H begins, row by row
-    tree_width: wp.array[int]  # numbers of such a row; a multiple of four if the tree is jointed
-    tree_row: wp.array[int]  # where such a row begins in what rows do to dofs
-    tree_lone: wp.array[int]  # its one body; -1 if the tree is jointed
-    nlarge: int
-    large: wp.array[int]  # trees that are too large for one lane to invert
-    jointed: wp.array[int]  # bodies of jointed trees
-    widest: int  # most dofs of a jointed tree
-    jointed_dof: wp.array[int]
     geom_bodyid: wp.array[int]
     geom_local: wp.array[int]  # number of a geom among those of its body
     maxgeom: int  # most geoms of one body
+    body_kind: wp.array[int]  # FIXED or LONE
+    dof_treeid: wp.array[int]
+    tree_dofadr: wp.array[int]
+    tree_lone: wp.array[int]  # the body of a tree
 
 
 @wp.struct
@@ -187,9 +163,6 @@ class Work:
     substeps: wp.array[int]
     ncolor: wp.array[int]
     color_adr: wp.array2d[int]  # (nworld, COLORS + 1) where a colour begins in the order
-    jointed_colors: wp.array[int]  # colours with something on a jointed tree, as bits; ROWS_ACT
-    nactive: wp.array[int]
-    active: wp.array2d[int]  # (nworld, njointed) jointed bodies that something acts on
     partial: wp.array2d[wp.vec3]  # (nworld, lanes)
     # MuJoCo Warp's contacts (N,)
     slot: wp.array[int]  # place among those of the world, -1: takes no part
@@ -222,21 +195,14 @@ class Work:
     next2: wp.array[int]
     # bodies (nworld, nbody)
     head: wp.array2d[int]  # first pair of a body, -1: none
-    used: wp.array2d[int]  # colours at a lone body, as bits; whether something acts on a jointed one
-    motion: wp.array[wp.vec4]  # records: V, P, X, Px of lone bodies; jointed ones follow from their dofs
+    used: wp.array2d[int]  # colours at a body, as bits
+    motion: wp.array[wp.vec4]  # records: V, P, X, Px
     mark: wp.array[wp.vec4]  # records: V, P before the first and before the second of two sweeps
-    Lam: wp.array[wp.vec4]  # records: twist per wrench of lone bodies, and what the twists of a body refer to
-    total: wp.array2d[wp.spatial_vector]  # wrench on jointed bodies
+    Lam: wp.array[wp.vec4]  # records: twist per wrench, and what the twists of a body refer to
     # trees and dofs
     count: wp.array3d[int]  # (nworld, ntree, COLORS) what acts on a tree at once
-    touched: wp.array2d[int]  # (nworld, ntree) whether a row acts on a tree
-    inverse: wp.array2d[float]  # H^-1 tree by tree
-    response: wp.array[wp.vec4]  # records: velocity of dofs per wrench on jointed bodies
-    row_force: wp.array2d[wp.vec2]  # (nworld, widths of trees) what rows add to dofs; what moves them without velocity
+    inverse: wp.array2d[wp.spatial_matrix]  # (nworld, ntree) H^-1 tree by tree
     v_free: wp.array2d[float]
-    vx: wp.array2d[wp.vec2]  # velocity and displacement
-    v_start: wp.array2d[float]
-    v_mark: wp.array2d[float]
 
 
 @wp.struct
@@ -247,27 +213,14 @@ class RowSet:
     adr: wp.array[int]  # (nrow,)
     nnz: wp.array[int]
     col: wp.array[int]  # (nnz,)
-    nwide: int
-    wide: wp.array[int]  # rows on more than one dof
-    place: wp.array[int]  # (nrow,) of such a row among them
-    dof_adr: wp.array[int]  # (nv,) entries of a dof: its row, and the place of its value
-    dof_num: wp.array[int]
-    dof_single: wp.array[int]  # how many of them are of rows on that dof alone; they come first
-    nmixed: int
-    mixed: wp.array[int]  # dofs with others
-    dof_entry: wp.array[wp.vec2i]  # (nnz,)
     val: wp.array2d[float]  # (nworld, nnz)
-    response: wp.array2d[float]  # (nworld, nwide nv) velocity of dofs per force of such a row
     kind: wp.array2d[int]  # (nworld, nrow) from here on; 0: idle
     phi: wp.array2d[float]
     low: wp.array2d[float]
     high: wp.array2d[float]
     weight: wp.array2d[float]
-    terms: wp.array[wp.vec4]  # (nworld nrow,) the same by row: phi, low, high, weight; 0: idle
     f: wp.array2d[float]
-    f_mark: wp.array2d[float]
-    df: wp.array2d[float]
-    dp: wp.array2d[float]
+    address: wp.array2d[int]  # in the report
     warm_start: wp.array2d[float]
 
 
@@ -277,13 +230,8 @@ class Equalities:
 
     n: int
     bodies: wp.array[wp.vec2i]  # (nequality,)
-    body_adr: wp.array[int]  # (nbody,) equalities of a body
-    body_num: wp.array[int]
-    body_equality: wp.array[int]
     active: wp.array2d[int]  # (nworld, nequality) from here on; 0, 3 or 6 directions
-    color: wp.array2d[int]
-    order: wp.array2d[int]  # equalities by colour
-    color_adr: wp.array2d[int]  # (nworld, COLORS + 1)
+    address: wp.array2d[int]  # in the report
     point: wp.array2d[wp.vec3]
     error: wp.array2d[wp.spatial_vector]  # turn, gap
     anchor: wp.array2d[wp.vec3]  # where MuJoCo's rows act
@@ -291,6 +239,4 @@ class Equalities:
     K: wp.array2d[wp.spatial_matrix]
     f: wp.array2d[wp.spatial_vector]  # torque, force on the second body
     f_mark: wp.array2d[wp.spatial_vector]
-    wrench: wp.array2d[wp.spatial_vector]
-    push: wp.array2d[wp.spatial_vector]
     warm_start: wp.array2d[wp.spatial_vector]  # in the frame of the first body

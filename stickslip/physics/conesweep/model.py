@@ -20,6 +20,7 @@ from stickslip.physics.conesweep.prepare.topology import (
     equalities_of_model,
     flat,
     ints,
+    is_coupled,
     is_linked,
     make_tree,
     rows_of_model,
@@ -42,7 +43,6 @@ class Layout:
         settings: parameters of the sweep
         traits: what the model has
         tree: bodies, dofs and trees
-        largest: most dofs of a tree
         source: kind of each row that can act, and of what             (nrow,)
         eqid: constraint of the model that each equality is            (nequality,)
         friction_dofs: dofs that have a row of dry friction            (*,)
@@ -51,7 +51,6 @@ class Layout:
     settings: Settings
     traits: Traits
     tree: Tree
-    largest: int
     source: wp.array
     eqid: wp.array
     friction_dofs: NDArray[np.integer]
@@ -101,14 +100,12 @@ def put_model(
     m = rowfree.put_model(rowfree.with_margin(mjm, speculative_margin), batch_sizes, mjm)
     sources, columns = rows_of_model(mjm)
     eqid, _ = equalities_of_model(mjm)
-    tree = make_tree(mjm, m, flat(columns))
     traits = Traits(
-        jointed=tree.njointed_dof > 0,
+        coupled=is_coupled(mjm, flat(columns)),
         linked=is_linked(mjm, sources, columns),
         rows=len(sources) > 0,
         equalities=len(eqid) > 0,
         rough=is_rough(mjm),
     )
-    largest = int(mjm.tree_dofnum.max(initial=0))
-    layout = Layout(settings, traits, tree, largest, vec2i(sources), ints(eqid), friction_dofs(mjm))
+    layout = Layout(settings, traits, make_tree(mjm, m), vec2i(sources), ints(eqid), friction_dofs(mjm))
     return extended(Model, m, sweep=layout)

@@ -23,8 +23,6 @@ FORCE = wp.constant(2)
 """Rows of a contact's force: normal and tangents, spin and rolling."""
 GIVEN = wp.constant(3)
 """Rows of what a sweep adds to a pair: wrench and push."""
-RESPONSE = wp.constant(2)
-"""Rows of the velocity of a dof per wrench on a body; the last two numbers are not used."""
 
 
 @wp.func_native("""

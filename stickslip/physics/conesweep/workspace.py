@@ -12,22 +12,45 @@ from stickslip.physics.conesweep.block import LEAST_LANES, LEAST_WIDE, lanes
 from stickslip.physics.conesweep.layout import COLORS, Equalities, PreviousContacts, RowSet, Work
 from stickslip.physics.conesweep.pack import FORCE, GIVEN, PULL, ROWS, TOUCH, TURN
 from stickslip.physics.conesweep.prepare.topology import (
+    chains_of,
     equalities_of_model,
     flat,
     ints,
-    jointed_bodies,
-    lone_bodies,
-    responses,
+    is_coupled,
     rows_of_model,
     vec2i,
-    widest,
-    widths,
+)
+from stickslip.physics.conesweep.space.layout import (
+    CONTACT_RECORD,
+    ROUGH_RECORD,
+    ROW_RECORD,
+    Space,
+    count_bits,
+    fours_of_chunk,
+    longest_contact,
+    masks_of,
+    places,
 )
 from stickslip.physics.mjwarp.lanes import WARP
 from stickslip.physics.mjwarp.private import vec5
 
 SWEEP_THREADS = 32768
 """Most threads for the sweeps of all worlds; measured on an H200."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """What kernels of contact space are made for.
+
+    Attributes:
+        rows: of a contact
+        fours: vectors of four dofs that a chunk has
+        chunks: of a lane
+    """
+
+    rows: int
+    fours: int
+    chunks: int
 
 
 @dataclasses.dataclass
@@ -40,7 +63,9 @@ class Workspace:
         previous: contacts of the previous step and their forces
         rows: rows on dofs; `warm_start` holds their forces of the previous step
         equalities: connects and welds; `warm_start` holds their wrenches
+        shape: what kernels of contact space are made for
         work: contacts, pairs and bodies of this step
+        space: rows in contact space
         counters: what of it starts a step at zero                      (nworld + 1,)
         qacc: acceleration of the step                                  (nworld, nv)
         velocity: what moves the positions for a step                   (nworld, nv)
@@ -48,10 +73,12 @@ class Workspace:
 
     nlane: int
     wide: int
+    shape: Shape
     previous: PreviousContacts
     rows: RowSet
     equalities: Equalities
     work: Work
+    space: Space
     counters: wp.array
     qacc: wp.array
     velocity: wp.array
@@ -60,49 +87,83 @@ class Workspace:
 def make_workspace(mjm: mujoco.MjModel, d: mjw.Data) -> Workspace:
     """A fresh workspace for data."""
     _, columns = rows_of_model(mjm)
-    lone = lone_bodies(mjm, flat(columns))
-    jointed = jointed_bodies(mjm, lone)
+    coupled = is_coupled(mjm, flat(columns))
     nlane = wide = 1
     if d.qpos.device.is_cuda:
-        nlane, wide = _lanes(mjm, d, sum(body >= 0 for body in lone), jointed)
+        nlane, wide = _lanes(mjm, d, coupled)
     counters = wp.zeros(d.nworld + 1, dtype=int)
-    work = _make_work(mjm, d.nworld, d.naconmax, nlane, wide, lone, jointed)
+    work = _make_work(mjm, d.nworld, d.naconmax, max(nlane, wide), coupled)
     work.num, work.cursor = counters[: d.nworld], counters[d.nworld :]
+    shape = Shape(most_rows(mjm), fours_of_chunk(mjm.nv), 1)
+    nchunk = -(-mjm.nv // (4 * shape.fours))
+    while shape.chunks * nlane < nchunk:
+        shape = dataclasses.replace(shape, chunks=2 * shape.chunks)
     return Workspace(
         nlane=nlane,
         wide=wide,
+        shape=shape,
         previous=_make_previous(d.nworld, 2 * d.naconmax),
-        rows=_make_rows(mjm, d.nworld, columns),
+        rows=_make_rows(d.nworld, columns),
         equalities=_make_equalities(mjm, d.nworld),
         work=work,
+        space=_make_space(mjm, d, columns, shape, nchunk) if coupled else Space(),
         counters=counters,
         qacc=wp.zeros((d.nworld, mjm.nv), dtype=float),
         velocity=wp.zeros((d.nworld, mjm.nv), dtype=float),
     )
 
 
-def _make_work(
-    mjm: mujoco.MjModel,
-    nworld: int,
-    naconmax: int,
-    nlane: int,
-    wide: int,
-    lone: Sequence[int],
-    jointed: Sequence[int],
-) -> Work:
-    """All of `Work` but `num` and `cursor`, which share an array."""
+def most_rows(mjm: mujoco.MjModel) -> int:
+    """Rows that a contact has in contact space, at most; three, or six where there can be spin and rolling."""
+    return 6 if is_rough(mjm) else 3
+
+
+def _make_space(
+    mjm: mujoco.MjModel, d: mjw.Data, columns: Sequence[Sequence[int]], shape: Shape, nchunk: int
+) -> Space:
+    """Rows in contact space, as many as there can be."""
+    nworld, fours = d.nworld, shape.fours
+    _, pairs = equalities_of_model(mjm)
+    chains = chains_of(mjm)
+    masks = masks_of(mjm, chains)
+    row_masks = masks_of(mjm, columns)
+    equality_masks = masks_of(mjm, [chains[a] + chains[b] for a, b in pairs])
+    row_adr = places(fours * count_bits(row_masks))
+    equality_adr = places(6 * fours * count_bits(equality_masks))
+    record = ROUGH_RECORD if shape.rows > 3 else CONTACT_RECORD
+    space = Space()
+    space.nchunk, space.width = nchunk, 4 * fours * nchunk
+    space.row_size, space.equality_size = row_adr[-1], equality_adr[-1]
+    space.contact_fours = fours * longest_contact(masks)
+    space.body_mask = wp.array(masks, dtype=wp.uint64)
+    space.row_mask, space.row_adr = wp.array(row_masks, dtype=wp.uint64), ints(row_adr[:-1])
+    space.equality_mask, space.equality_adr = wp.array(equality_masks, dtype=wp.uint64), ints(equality_adr[:-1])
+    space.L = wp.zeros((nworld, mjm.nC), dtype=float)
+    space.Dinv, space.root = (wp.zeros((nworld, mjm.nv), dtype=float) for _ in range(2))
+    space.nactive = wp.zeros(nworld, dtype=int)
+    space.active = wp.zeros((nworld, len(columns)), dtype=int)
+    space.row = wp.zeros(nworld * len(columns) * ROW_RECORD, dtype=wp.vec4)
+    space.row_z = wp.zeros(nworld * row_adr[-1], dtype=wp.vec4)
+    space.equality_z = wp.zeros(nworld * equality_adr[-1], dtype=wp.vec4)
+    space.equality_speed, space.equality_apart = (wp.zeros(nworld * len(pairs) * 6, dtype=float) for _ in range(2))
+    space.contact = wp.zeros(2 * d.naconmax * record, dtype=wp.vec4)
+    space.contact_z = wp.zeros(d.naconmax * shape.rows * space.contact_fours, dtype=wp.vec4)
+    space.y, space.x = (wp.zeros(nworld * nchunk * fours, dtype=wp.vec4) for _ in range(2))
+    return space
+
+
+def _make_work(mjm: mujoco.MjModel, nworld: int, naconmax: int, nlane: int, coupled: bool) -> Work:
+    """All of `Work` but `num` and `cursor`, which share an array; in contact space without what only pairs need."""
     ncontact = 2 * naconmax
-    _, inverse_adr, row_adr = widths(mjm, lone)
+    alone = 0 if coupled else 1
+    nbody, npair = alone * mjm.nbody, alone * ncontact
     work = Work()
     work.adr = wp.zeros(nworld, dtype=int)
     work.npair = wp.zeros(nworld, dtype=int)
     work.substeps = wp.zeros(nworld, dtype=int)
     work.ncolor = wp.zeros(nworld, dtype=int)
-    work.color_adr = wp.zeros((nworld, int(COLORS) + 1), dtype=int)
-    work.jointed_colors = wp.zeros(nworld, dtype=int)
-    work.nactive = wp.zeros(nworld, dtype=int)
-    work.active = wp.zeros((nworld, len(jointed)), dtype=int)
-    work.partial = wp.zeros((nworld, max(nlane, wide)), dtype=wp.vec3)
+    work.color_adr = wp.zeros((nworld, alone * (int(COLORS) + 1)), dtype=int)
+    work.partial = wp.zeros((nworld, nlane), dtype=wp.vec3)
     work.slot = wp.zeros(naconmax, dtype=int)
     work.age = wp.zeros(naconmax, dtype=int)
     work.unsorted_key = wp.zeros(ncontact, dtype=wp.int64)
@@ -114,77 +175,49 @@ def _make_work(
     work.matched = wp.zeros(ncontact, dtype=int)
     work.hand = wp.zeros(ncontact, dtype=float)
     work.touch = wp.zeros(ncontact * int(TOUCH), dtype=wp.vec4)
-    work.pull = wp.zeros(ncontact * int(PULL), dtype=wp.vec4)
-    work.turn = wp.zeros(ncontact * int(TURN) if is_rough(mjm) else 0, dtype=wp.vec4)
+    work.pull = wp.zeros(npair * int(PULL), dtype=wp.vec4)
+    work.turn = wp.zeros(npair * int(TURN) if is_rough(mjm) else 0, dtype=wp.vec4)
     work.f = wp.zeros(ncontact * int(FORCE), dtype=wp.vec4)
-    work.f_mark = wp.zeros(ncontact * int(FORCE), dtype=wp.vec4)
+    work.f_mark = wp.zeros(npair * int(FORCE), dtype=wp.vec4)
     work.first = wp.zeros(ncontact, dtype=int)
     work.ncon = wp.zeros(ncontact, dtype=int)
     work.bodies = wp.zeros(ncontact, dtype=wp.vec2i)
     work.lone = wp.zeros(ncontact, dtype=wp.vec2i)
     work.point = wp.zeros(ncontact, dtype=wp.vec4)
-    work.color = wp.zeros(ncontact, dtype=int)
-    work.place = wp.zeros(ncontact, dtype=int)
-    work.plan = wp.zeros(ncontact, dtype=wp.vec4i)
-    work.given = wp.zeros(ncontact * int(GIVEN), dtype=wp.vec4)
-    work.next1 = wp.zeros(ncontact, dtype=int)
-    work.next2 = wp.zeros(ncontact, dtype=int)
-    work.head = wp.zeros((nworld, mjm.nbody), dtype=int)
-    work.used = wp.zeros((nworld, mjm.nbody), dtype=int)
-    work.motion = wp.zeros(nworld * mjm.nbody * int(ROWS), dtype=wp.vec4)
-    work.mark = wp.zeros(nworld * mjm.nbody * int(ROWS), dtype=wp.vec4)
-    work.Lam = wp.zeros(nworld * mjm.nbody * int(ROWS), dtype=wp.vec4)
-    work.total = wp.zeros((nworld, mjm.nbody), dtype=wp.spatial_vector)
-    work.count = wp.zeros((nworld, mjm.ntree, int(COLORS)), dtype=int)
-    work.touched = wp.zeros((nworld, mjm.ntree), dtype=int)
-    work.inverse = wp.zeros((nworld, inverse_adr[-1]), dtype=float)
-    work.response = wp.zeros(nworld * responses(mjm, jointed), dtype=wp.vec4)
-    work.row_force = wp.zeros((nworld, row_adr[-1]), dtype=wp.vec2)
+    work.color = wp.zeros(npair, dtype=int)
+    work.place = wp.zeros(npair, dtype=int)
+    work.plan = wp.zeros(npair, dtype=wp.vec4i)
+    work.given = wp.zeros(npair * int(GIVEN), dtype=wp.vec4)
+    work.next1 = wp.zeros(npair, dtype=int)
+    work.next2 = wp.zeros(npair, dtype=int)
+    work.head = wp.zeros((nworld, nbody), dtype=int)
+    work.used = wp.zeros((nworld, nbody), dtype=int)
+    work.motion = wp.zeros(nworld * nbody * int(ROWS), dtype=wp.vec4)
+    work.mark = wp.zeros(nworld * nbody * int(ROWS), dtype=wp.vec4)
+    work.Lam = wp.zeros(nworld * nbody * int(ROWS), dtype=wp.vec4)
+    work.count = wp.zeros((nworld, alone * mjm.ntree, int(COLORS)), dtype=int)
+    work.inverse = wp.zeros((nworld, alone * mjm.ntree), dtype=wp.spatial_matrix)
     work.v_free = wp.zeros((nworld, mjm.nv), dtype=float)
-    work.vx = wp.zeros((nworld, mjm.nv), dtype=wp.vec2)
-    work.v_start = wp.zeros((nworld, mjm.nv), dtype=float)
-    work.v_mark = wp.zeros((nworld, mjm.nv), dtype=float)
     return work
 
 
-def _make_rows(mjm: mujoco.MjModel, nworld: int, columns: Sequence[Sequence[int]]) -> RowSet:
+def _make_rows(nworld: int, columns: Sequence[Sequence[int]]) -> RowSet:
     """The rows on dofs; `columns` has the dofs of each."""
-    rows, nrow = RowSet(), len(columns)
-    sizes = [len(c) for c in columns]
+    rows, sizes = RowSet(), [len(c) for c in columns]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    wide = [r for r, size in enumerate(sizes) if size > 1]
-    entries = np.asarray(flat(columns), dtype=int)
-    single = np.repeat([size == 1 for size in sizes], sizes).astype(bool)
-    by_dof = np.lexsort((~single, entries))  # of a dof, rows on it alone first
-    per_dof, alone = (np.bincount(dofs, minlength=mjm.nv) for dofs in (entries, entries[single]))
-    mixed = np.flatnonzero(per_dof > alone)
-    owner = np.repeat(np.arange(nrow), sizes)
-    rows.n = nrow
+    rows.n = len(columns)
     rows.adr = ints(starts[:-1])
     rows.nnz = ints(sizes)
     rows.col = ints(flat(columns))
-    rows.nwide = len(wide)
-    rows.wide = ints(wide)
-    rows.place = ints([wide.index(r) if r in wide else 0 for r in range(nrow)])
-    rows.dof_adr = ints(np.cumsum([0, *per_dof])[: mjm.nv])
-    rows.dof_num = ints(per_dof)
-    rows.dof_single = ints(alone)
-    rows.nmixed = len(mixed)
-    rows.mixed = ints(mixed)
-    rows.dof_entry = vec2i(np.stack([owner[by_dof], by_dof], axis=1) if len(by_dof) else [])
     rows.val = wp.zeros((nworld, int(starts[-1])), dtype=float)
-    rows.response = wp.zeros((nworld, len(wide) * mjm.nv), dtype=float)
-    rows.terms = wp.zeros(nworld * nrow, dtype=wp.vec4)
-    shape = (nworld, nrow)
+    shape = (nworld, len(columns))
     rows.kind = wp.zeros(shape, dtype=int)
     rows.phi = wp.zeros(shape, dtype=float)
     rows.low = wp.zeros(shape, dtype=float)
     rows.high = wp.zeros(shape, dtype=float)
     rows.weight = wp.zeros(shape, dtype=float)
     rows.f = wp.zeros(shape, dtype=float)
-    rows.f_mark = wp.zeros(shape, dtype=float)
-    rows.df = wp.zeros(shape, dtype=float)
-    rows.dp = wp.zeros(shape, dtype=float)
+    rows.address = wp.zeros(shape, dtype=int)
     rows.warm_start = wp.zeros(shape, dtype=float)
     return rows
 
@@ -193,17 +226,11 @@ def _make_equalities(mjm: mujoco.MjModel, nworld: int) -> Equalities:
     """Connects and welds."""
     equalities = Equalities()
     eqid, pairs = equalities_of_model(mjm)
-    of_body = [[k for k, pair in enumerate(pairs) if body in pair] for body in range(mjm.nbody)]
     equalities.n = len(eqid)
     equalities.bodies = vec2i(pairs)
-    equalities.body_num = ints([len(k) for k in of_body])
-    equalities.body_adr = ints(np.cumsum([0, *(len(k) for k in of_body)])[: mjm.nbody])
-    equalities.body_equality = ints(flat(of_body))
-    equalities.color_adr = wp.zeros((nworld, int(COLORS) + 1), dtype=int)
     shape = (nworld, len(eqid))
     equalities.active = wp.zeros(shape, dtype=int)
-    equalities.color = wp.zeros(shape, dtype=int)
-    equalities.order = wp.zeros(shape, dtype=int)
+    equalities.address = wp.zeros(shape, dtype=int)
     equalities.point = wp.zeros(shape, dtype=wp.vec3)
     equalities.error = wp.zeros(shape, dtype=wp.spatial_vector)
     equalities.anchor = wp.zeros(shape, dtype=wp.vec3)
@@ -211,8 +238,6 @@ def _make_equalities(mjm: mujoco.MjModel, nworld: int) -> Equalities:
     equalities.K = wp.zeros(shape, dtype=wp.spatial_matrix)
     equalities.f = wp.zeros(shape, dtype=wp.spatial_vector)
     equalities.f_mark = wp.zeros(shape, dtype=wp.spatial_vector)
-    equalities.wrench = wp.zeros(shape, dtype=wp.spatial_vector)
-    equalities.push = wp.zeros(shape, dtype=wp.spatial_vector)
     equalities.warm_start = wp.zeros(shape, dtype=wp.spatial_vector)
     return equalities
 
@@ -236,20 +261,24 @@ def _make_previous(nworld: int, ncontact: int) -> PreviousContacts:
     return previous
 
 
-def _lanes(mjm: mujoco.MjModel, d: mjw.Data, nlone: int, jointed: Sequence[int]) -> tuple[int, int]:
+def _lanes(mjm: mujoco.MjModel, d: mjw.Data, coupled: bool) -> tuple[int, int]:
     """Lanes of a world on CUDA, for the sweeps and for what is done once per step.
 
-    Pairs of a colour share no lone body, so that there are never more of them than lone bodies; and a lane moves
-    several dofs at once. What is done once per step goes contact by contact.
+    Pairs of a colour share no body, so that there are never more of them than bodies. In contact space a lane has a
+    chunk of dofs or more. What is done once per step goes contact by contact.
     """
-    pairs, dofs = d.naconmax / d.nworld / 4, widest(mjm, jointed) / 4
+    pairs = d.naconmax / d.nworld / 4
     if d.nworld * int(WARP) <= SWEEP_THREADS:
         least = wide_least = int(WARP)
     else:
         least = max(LEAST_LANES, SWEEP_THREADS // (4 * d.nworld))
         wide_least = max(least, LEAST_WIDE)
     most = SWEEP_THREADS / d.nworld
-    return lanes(least, max(min(pairs, nlone), dofs), most), lanes(wide_least, max(pairs, dofs), 2 * most)
+    wide = lanes(wide_least, pairs, 2 * most)
+    if coupled:
+        chunks = -(-mjm.nv // (4 * fours_of_chunk(mjm.nv)))
+        return lanes(1, chunks, min(most, int(WARP))), min(max(wide, LEAST_WIDE), int(WARP))
+    return lanes(least, min(pairs, mjm.ntree), most), wide
 
 
 def is_rough(mjm: mujoco.MjModel) -> bool:

@@ -17,7 +17,6 @@ from stickslip.physics.conesweep.prepare.rows import (
     Welds,
     make_rows,
 )
-from stickslip.physics.conesweep.sweep.sweep import on_body
 from stickslip.physics.mjwarp.contact import conjugate, mul_quat
 from stickslip.physics.mjwarp.private import ConstraintType, vec10
 from stickslip.physics.mjwarp.rows import MIN_INVERSE_MASS, Rows, store_row
@@ -42,55 +41,23 @@ class Result:
 
 
 @wp.func
-def sum_bodies(tree: Tree, bodies: Bodies, work: Work, equalities: Equalities, worldid: int, lane: int, nlane: int):
-    """Wrench of all forces on the bodies of jointed trees."""
-    for k in range(lane, tree.njointed, nlane):
-        b = tree.jointed[k]
-        com = bodies.subtree_com[worldid, tree.body_rootid[b]]
-        wrench, _push = on_body(work, equalities, com, equalities.f, equalities.f, -1, worldid, b)
-        work.total[worldid, b] = wrench
-
-
-@wp.func
-def finish_dofs(
-    tree: Tree, bodies: Bodies, work: Work, rows: RowSet, result: Result, worldid: int, lane: int, nlane: int
-):
-    """Constraint force, acceleration, and the velocity that makes the step's displacement, dof by dof."""
+def finish_dofs(tree: Tree, bodies: Bodies, work: Work, result: Result, worldid: int, lane: int, nlane: int):
+    """Constraint force, acceleration, and the velocity that makes the step's displacement, of the dofs of free bodies.
+    """
     timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
     for i in range(lane, tree.nv, nlane):
         t = tree.dof_treeid[i]
-        b = tree.tree_lone[t]
-        force = float(0.0)
-        v = float(0.0)
-        x = float(0.0)
-        if b >= 0:
-            dofadr = tree.tree_dofadr[t]
-            n = tree.tree_dofnum[t]
-            row = tree.tree_inverse[t] + (i - dofadr) * tree.tree_width[t]
-            at = (worldid * tree.nbody + b) * ROWS
-            _V, P = load_two(work.motion, at)
-            _X, Px = load_two(work.motion, at + 3)
-            force = wp.dot(bodies.cdof[worldid, i], P) / timestep
-            v = work.v_free[worldid, i]
-            x = timestep * v
-            for j in range(n):
-                response = work.inverse[worldid, row + j]
-                v += response * wp.dot(bodies.cdof[worldid, dofadr + j], P)
-                x += response * wp.dot(bodies.cdof[worldid, dofadr + j], Px)
-        else:
-            bodyid = tree.dof_bodyid[i]
-            wrench = wp.spatial_vector()
-            for k in range(tree.body_subtreenum[bodyid]):
-                if tree.body_weldid[bodyid + k] == bodyid + k:
-                    wrench += work.total[worldid, bodyid + k]
-            force = wp.dot(bodies.cdof[worldid, i], wrench)
-            for e in range(rows.dof_adr[i], rows.dof_adr[i] + rows.dof_num[i]):
-                entry = rows.dof_entry[e]
-                if rows.kind[worldid, entry[0]] > 0:
-                    force += rows.val[worldid, entry[1]] * rows.f[worldid, entry[0]]
-            moved = work.vx[worldid, i]
-            v = moved[0]
-            x = moved[1]
+        at = (worldid * tree.nbody + tree.tree_lone[t]) * ROWS
+        dofadr = tree.tree_dofadr[t]
+        _V, P = load_two(work.motion, at)
+        _X, Px = load_two(work.motion, at + 3)
+        force = wp.dot(bodies.cdof[worldid, i], P) / timestep
+        v = work.v_free[worldid, i]
+        x = timestep * v
+        for j in range(6):
+            response = work.inverse[worldid, t][i - dofadr, j]
+            v += response * wp.dot(bodies.cdof[worldid, dofadr + j], P)
+            x += response * wp.dot(bodies.cdof[worldid, dofadr + j], Px)
         result.qfrc_constraint[worldid, i] = force
         result.Ma[worldid, i] = result.qfrc_smooth[worldid, i] + force
         result.qacc[worldid, i] = (v - bodies.qvel[worldid, i]) / timestep
@@ -117,17 +84,17 @@ def contact_rows(contacts: Contacts, work: Work, result: Result, i: int) -> int:
 
 @wp.func
 def number_rows(work: Work, rows: RowSet, equalities: Equalities, joints: Joints, result: Result, worldid: int):
-    """Addresses of rows and equalities in MuJoCo's order, by one lane: into df of rows, color of equalities."""
+    """Addresses of rows and equalities in MuJoCo's order, by one lane."""
     row = int(0)
     for k in range(equalities.n):
-        equalities.color[worldid, k] = row
+        equalities.address[worldid, k] = row
         row += equalities.active[worldid, k]
     ne = row
     nf = int(0)
     nl = int(0)
     for r in range(rows.n):
         if is_reported(rows, worldid, r):
-            rows.df[worldid, r] = float(row)
+            rows.address[worldid, r] = row
             row += 1
             source = joints.source[r][0]
             if source == JOINT_COUPLING or source == TENDON_COUPLING:  # noqa: SIM109 - Warp knows no `in`
@@ -187,7 +154,7 @@ def write_rows(bodies: Bodies, rows: RowSet, joints: Joints, out: Rows, worldid:
             elif source[0] != JOINT_COUPLING and source[0] != TENDON_COUPLING:
                 kind = int(ConstraintType.LIMIT_TENDON)
                 margin = joints.tendon_margin[worldid % joints.tendon_margin.shape[0], source[1]]
-            row = int(rows.df[worldid, r])
+            row = rows.address[worldid, r]
             mass = 1.0 / wp.max(rows.weight[worldid, r], MIN_INVERSE_MASS)
             store_row(
                 out,
@@ -219,7 +186,7 @@ def write_equalities(equalities: Equalities, welds: Welds, out: Rows, worldid: i
         arm = equalities.point[worldid, k] - equalities.anchor[worldid, k]
         f = from_point(equalities.f[worldid, k], arm)
         error = at_point(equalities.error[worldid, k], -arm)
-        row = equalities.color[worldid, k]
+        row = equalities.address[worldid, k]
         active = equalities.active[worldid, k]
         scale = 0.5 * welds.eq_data[worldid % welds.eq_data.shape[0], welds.eqid[k]][10]
         quat = equalities.quat[worldid, k]
@@ -284,14 +251,12 @@ def write_contacts(contacts: Contacts, work: Work, result: Result, out: Rows, wo
 
 
 @wp.kernel
-def limit_rows(tree: Tree, bodies: Bodies, work: Work, rows: RowSet, joints: Joints, result: Result, out: Rows):
+def limit_rows(bodies: Bodies, work: Work, rows: RowSet, joints: Joints, result: Result, out: Rows):
     """The rows of limits alone, without forces, for sensors that read them before forces are known."""
     worldid = wp.tid()
-    for t in range(tree.ntree):
-        work.touched[worldid, t] = 0
-    for i in range(tree.nv):
+    for i in range(work.v_free.shape[1]):
         work.v_free[worldid, i] = bodies.qvel[worldid, i]
-    make_rows(tree, bodies, work, rows, joints, worldid, 0, 1)
+    make_rows(bodies, work, rows, joints, worldid, 0, 1)
     row = int(0)
     for r in range(rows.n):
         rows.f[worldid, r] = 0.0
@@ -299,7 +264,7 @@ def limit_rows(tree: Tree, bodies: Bodies, work: Work, rows: RowSet, joints: Joi
         if rows.kind[worldid, r] != LIMIT:
             rows.kind[worldid, r] = 0
         if is_reported(rows, worldid, r):
-            rows.df[worldid, r] = float(row)
+            rows.address[worldid, r] = row
             row += 1
     result.nl[worldid] = row
     out.nefc[worldid] = row

@@ -4,6 +4,7 @@ import warp as wp
 from mujoco_warp import OverflowType
 
 from stickslip.physics.conesweep.layout import (
+    LONE,
     ROUGH,
     SPINNING,
     Bodies,
@@ -15,11 +16,21 @@ from stickslip.physics.conesweep.layout import (
     Tree,
     Work,
 )
-from stickslip.physics.conesweep.pack import TOUCH, load, load_force, store, store_force, turned, xyz
+from stickslip.physics.conesweep.pack import (
+    ROWS,
+    TOUCH,
+    load,
+    load_force,
+    load_position,
+    load_two,
+    store,
+    store_force,
+    turned,
+    xyz,
+)
 from stickslip.physics.conesweep.prepare.rows import Welds, equality_bodies
 from stickslip.physics.conesweep.prepare.sorting import FEATURE_BITS, MAX_FEATURE
 from stickslip.physics.conesweep.sweep.cone import project
-from stickslip.physics.conesweep.sweep.dofs import motion_of
 from stickslip.physics.mjwarp.private import vec5
 from stickslip.physics.mjwarp.touches import TOUCHING
 
@@ -228,7 +239,6 @@ def restore_forces(
     tree: Tree,
     contacts: Contacts,
     bodies: Bodies,
-    settings: Settings,
     previous: PreviousContacts,
     work: Work,
     worldid: int,
@@ -282,22 +292,32 @@ def restore_forces(
             friction_kind = SPINNING
         elif dim == 3:
             friction_kind = mu[0]
-        approach = float(0.0)
-        if settings.restitution > 0.0 and f[0] <= 0.0:
-            arm1 = pos - bodies.subtree_com[worldid, tree.body_rootid[pair[0]]]
-            arm2 = pos - bodies.subtree_com[worldid, tree.body_rootid[pair[1]]]
-            V1, _X1 = motion_of(tree, bodies, work, worldid, pair[0])
-            V2, _X2 = motion_of(tree, bodies, work, worldid, pair[1])
-            u = wp.spatial_bottom(V2) - wp.spatial_bottom(V1)
-            u += wp.cross(wp.spatial_top(V2), arm2) - wp.cross(wp.spatial_top(V1), arm1)
-            speed = -wp.dot(frame[0], u)
-            if speed > BOUNCE:
-                approach = speed
         distance = contacts.dist[con] - contacts.includemargin[con]
         arm = pos - point
         store(work.touch, i * TOUCH, wp.vec4(frame[0, 0], frame[0, 1], frame[0, 2], distance))
         store(work.touch, i * TOUCH + 1, wp.vec4(frame[1, 0], frame[1, 1], frame[1, 2], friction_kind))
-        store(work.touch, i * TOUCH + 2, wp.vec4(arm[0], arm[1], arm[2], approach))
+        store(work.touch, i * TOUCH + 2, wp.vec4(arm[0], arm[1], arm[2], 0.0))
+
+
+@wp.func
+def find_approaches(tree: Tree, work: Work, worldid: int, lane: int, nlane: int):
+    """The speed of contacts of free bodies that were not loaded and close fast enough to bounce."""
+    adr = work.adr[worldid]
+    for i in range(adr + lane, adr + work.num[worldid], nlane):
+        if load_force(work.f, i)[0] <= 0.0:
+            p = adr + work.of_pair[i]
+            pair = work.bodies[p]
+            arm = xyz(load(work.touch, i * TOUCH + 2))
+            u = wp.vec3()
+            for side in range(2):
+                at = (worldid * tree.nbody + pair[side]) * ROWS
+                if tree.body_kind[pair[side]] == LONE:
+                    V, _P = load_two(work.motion, at)
+                    reach = xyz(load(work.point, p)) + arm - load_position(work.Lam, at)
+                    u += float(2 * side - 1) * (wp.spatial_bottom(V) + wp.cross(wp.spatial_top(V), reach))
+            speed = -wp.dot(xyz(load(work.touch, i * TOUCH)), u)
+            if speed > BOUNCE:
+                store(work.touch, i * TOUCH + 2, wp.vec4(arm[0], arm[1], arm[2], speed))
 
 
 @wp.func

@@ -5,17 +5,14 @@ import warp as wp
 from stickslip.physics.conesweep.layout import (
     ANY,
     COLORS,
-    JOINTED,
     LONE,
     MOST_OF_PAIR,
     ROUGH,
-    ROWS_ACT,
     SMOOTH,
     SPIN,
     SPINNING,
     Bodies,
     Contacts,
-    Equalities,
     PreviousContacts,
     Tree,
     Work,
@@ -143,8 +140,18 @@ def make_pairs(tree: Tree, contacts: Contacts, work: Work, worldid: int, lane: i
 
 
 @wp.func
-def clear_world(tree: Tree, bodies: Bodies, work: Work, equalities: Equalities, worldid: int, lane: int, nlane: int):
-    """Velocity without constraints, of dofs and lone bodies; nothing has acted yet."""
+def find_free_motion(tree: Tree, bodies: Bodies, work: Work, worldid: int, lane: int, nlane: int):
+    """Velocity of dofs without constraints; no pairs yet."""
+    timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
+    for i in range(lane, tree.nv, nlane):
+        work.v_free[worldid, i] = bodies.qvel[worldid, i] + timestep * bodies.qacc_free[worldid, i]
+    if lane == 0:
+        work.npair[worldid] = 0
+
+
+@wp.func
+def clear_world(tree: Tree, bodies: Bodies, work: Work, worldid: int, lane: int, nlane: int):
+    """Free bodies move without constraints; nothing has acted yet."""
     timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
     for b in range(lane, tree.nbody, nlane):
         work.head[worldid, b] = -1
@@ -158,27 +165,18 @@ def clear_world(tree: Tree, bodies: Bodies, work: Work, equalities: Equalities, 
             at = (worldid * tree.nbody + b) * ROWS
             store_two(work.motion, at, twist, wp.spatial_vector())
             store_two(work.motion, at + 3, wp.spatial_vector(), wp.spatial_vector())
-    for i in range(lane, tree.nv, nlane):
-        v = bodies.qvel[worldid, i] + timestep * bodies.qacc_free[worldid, i]
-        work.v_free[worldid, i] = v
-        work.vx[worldid, i] = wp.vec2(v, 0.0)
     for t in range(lane, tree.ntree, nlane):
-        work.touched[worldid, t] = 0
         for c in range(COLORS):
             work.count[worldid, t, c] = 0
     for c in range(lane, COLORS + 1, nlane):
         work.color_adr[worldid, c] = 0
-        equalities.color_adr[worldid, c] = 0
     if lane == 0:
-        work.npair[worldid] = 0
-        work.nactive[worldid] = 0
         work.ncolor[worldid] = 0
-        work.jointed_colors[worldid] = 0
 
 
 @wp.func
-def order_pairs(tree: Tree, work: Work, equalities: Equalities, worldid: int, lane: int, nlane: int):
-    """Put pairs and equalities of one colour next to each other."""
+def order_pairs(tree: Tree, work: Work, worldid: int, lane: int, nlane: int):
+    """Put pairs of one colour next to each other."""
     adr = work.adr[worldid]
     npair = work.npair[worldid]
     for c in range(lane, COLORS, nlane):
@@ -203,30 +201,14 @@ def order_pairs(tree: Tree, work: Work, equalities: Equalities, worldid: int, la
         pair = work.bodies[p]
         kinds = wp.vec2i(tree.body_kind[pair[0]], tree.body_kind[pair[1]])
         work.plan[adr + work.place[p]] = pack_plan(p, first, pair, kinds, form, count)
-    for k in range(lane, equalities.n, nlane):
-        color = equalities.color[worldid, k]
-        if color >= 0:
-            place = equalities.color_adr[worldid, color]
-            for q in range(k):
-                place += wp.where(equalities.color[worldid, q] == color, 1, 0)
-            equalities.order[worldid, place] = k
 
 
 @wp.func
-def color_pairs(tree: Tree, work: Work, equalities: Equalities, worldid: int):
-    """Colours in sequence, by one lane: rows on dofs have the first, then come equalities, then pairs in contact.
-
-    Each gets the first colour that neither of its lone bodies has yet. Jointed bodies on which something acts are
-    listed. Everything else is left to `count_colors`, by all lanes.
-    """
+def color_pairs(tree: Tree, work: Work, worldid: int):
+    """Colours in sequence, by one lane: each pair gets the first that neither of its bodies has yet."""
     adr = work.adr[worldid]
-    for k in range(equalities.n + work.npair[worldid]):
-        p = k - equalities.n
-        lone = wp.vec2i(-1, -1)
-        if p >= 0:
-            lone = work.lone[adr + p]
-        elif equalities.active[worldid, k] > 0:
-            lone = lone_of(tree, equalities.bodies[k])
+    for p in range(work.npair[worldid]):
+        lone = work.lone[adr + p]
         used = int(0)
         if lone[0] >= 0:
             used = work.used[worldid, lone[0]]
@@ -239,22 +221,7 @@ def color_pairs(tree: Tree, work: Work, equalities: Equalities, worldid: int):
             work.used[worldid, lone[0]] = work.used[worldid, lone[0]] | (1 << color)
         if lone[1] >= 0:
             work.used[worldid, lone[1]] = work.used[worldid, lone[1]] | (1 << color)
-        if p >= 0:
-            work.color[adr + p] = color
-        else:
-            equalities.color[worldid, k] = wp.where(equalities.active[worldid, k] > 0, color, -1)
-        if tree.njointed > 0:
-            pair = wp.vec2i(0, 0)
-            if p >= 0:
-                pair = work.bodies[adr + p]
-            elif equalities.active[worldid, k] > 0:
-                pair = equalities.bodies[k]
-            for side in range(2):
-                b = pair[side]
-                if tree.body_kind[b] == JOINTED and work.used[worldid, b] == 0:
-                    work.used[worldid, b] = 1
-                    work.active[worldid, work.nactive[worldid]] = b
-                    work.nactive[worldid] = work.nactive[worldid] + 1
+        work.color[adr + p] = color
 
 
 @wp.func
@@ -266,42 +233,25 @@ def lone_of(tree: Tree, pair: wp.vec2i) -> wp.vec2i:
 
 
 @wp.func
-def count_colors(tree: Tree, work: Work, equalities: Equalities, worldid: int, lane: int, nlane: int):
-    """What acts on each tree at once, and how many pairs and equalities have each colour."""
+def count_colors(tree: Tree, work: Work, worldid: int, lane: int, nlane: int):
+    """What acts on each tree at once, and how many pairs have each colour."""
     adr = work.adr[worldid]
-    for k in range(lane, equalities.n + work.npair[worldid], nlane):
-        p = k - equalities.n
-        pair = wp.vec2i(0, 0)
-        color = int(0)
-        if p >= 0:
-            pair = work.bodies[adr + p]
-            color = work.color[adr + p]
-            wp.atomic_add(work.color_adr, worldid, color + 1, 1)
-        elif equalities.active[worldid, k] > 0:
-            pair = equalities.bodies[k]
-            color = equalities.color[worldid, k]
-            wp.atomic_add(equalities.color_adr, worldid, color + 1, 1)
+    for p in range(lane, work.npair[worldid], nlane):
+        pair = work.bodies[adr + p]
+        color = work.color[adr + p]
+        wp.atomic_add(work.color_adr, worldid, color + 1, 1)
+        wp.atomic_max(work.ncolor, worldid, color + 1)
         for side in range(2):
             t = tree.body_treeid[pair[side]]
             if t >= 0:
-                if side == 0 or tree.body_treeid[pair[0]] != t:
-                    wp.atomic_add(work.count, worldid, t, color, 1)
-                wp.atomic_max(work.ncolor, worldid, color + 1)
-                if tree.body_kind[pair[side]] == JOINTED:
-                    wp.atomic_or(work.jointed_colors, worldid, 1 << color)
-    for t in range(lane, tree.ntree, nlane):
-        if work.touched[worldid, t] > 0:
-            wp.atomic_add(work.count, worldid, t, 0, 1)
-            wp.atomic_max(work.ncolor, worldid, 1)
-            wp.atomic_or(work.jointed_colors, worldid, 1 | ROWS_ACT)
+                wp.atomic_add(work.count, worldid, t, color, 1)
 
 
 @wp.func
-def place_colors(work: Work, equalities: Equalities, worldid: int):
+def place_colors(work: Work, worldid: int):
     """Where each colour begins; by one lane."""
     for c in range(COLORS):
         work.color_adr[worldid, c + 1] = work.color_adr[worldid, c + 1] + work.color_adr[worldid, c]
-        equalities.color_adr[worldid, c + 1] = equalities.color_adr[worldid, c + 1] + equalities.color_adr[worldid, c]
 
 
 @wp.func

@@ -4,7 +4,6 @@ import warp as wp
 from mujoco_warp import ObjType
 
 from stickslip.physics.conesweep.layout import EQUALITY, FRICTION, LIMIT, Bodies, Equalities, RowSet, Tree, Work
-from stickslip.physics.conesweep.pack import store
 from stickslip.physics.mjwarp.contact import conjugate, mul_quat
 from stickslip.physics.mjwarp.geometry import ball_limit, coupling, equality_frames, nearer_limit
 from stickslip.physics.mjwarp.private import EqType, vec12
@@ -60,9 +59,7 @@ def copy_tendon(rows: RowSet, joints: Joints, worldid: int, start: int, tenid: i
 
 
 @wp.func
-def make_rows(
-    tree: Tree, bodies: Bodies, work: Work, rows: RowSet, joints: Joints, worldid: int, lane: int, nlane: int
-):
+def make_rows(bodies: Bodies, work: Work, rows: RowSet, joints: Joints, worldid: int, lane: int, nlane: int):
     """Values, residual and bounds of every row that can act in this step."""
     timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
     for r in range(lane, rows.n, nlane):
@@ -152,97 +149,7 @@ def make_rows(
         f = float(0.0)
         if kind > 0:
             f = wp.clamp(rows.warm_start[worldid, r], low, high)
-            for k in range(start, start + rows.nnz[r]):
-                work.touched[worldid, tree.dof_treeid[rows.col[k]]] = 1
         rows.f[worldid, r] = f
-
-
-@wp.func
-def count_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nlane: int):
-    """How much the rows on one dof alone pull at it together, for each dof."""
-    for k in range(lane, tree.njointed_dof, nlane):
-        i = tree.jointed_dof[k]
-        total = float(0.0)
-        for e in range(rows.dof_adr[i], rows.dof_adr[i] + rows.dof_num[i]):
-            entry = rows.dof_entry[e]
-            if rows.kind[worldid, entry[0]] > 0 and rows.nnz[entry[0]] == 1:
-                total += wp.abs(rows.val[worldid, entry[1]])
-        work.row_force[worldid, tree.dof_row[i]] = wp.vec2(total, 0.0)
-
-
-@wp.func
-def feel_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nlane: int):
-    """Velocity of dofs per force of each row on more than one: place by place in the row's tree or trees."""
-    for k in range(lane, rows.nwide * tree.nv, nlane):
-        r = rows.wide[k / tree.nv]
-        i = k % tree.nv
-        if rows.kind[worldid, r] > 0:
-            t = tree.dof_treeid[i]
-            dofadr = tree.tree_dofadr[t]
-            column = tree.tree_inverse[t] + i - dofadr
-            width = tree.tree_width[t]
-            out = float(0.0)
-            for a in range(rows.adr[r], rows.adr[r] + rows.nnz[r]):
-                j = rows.col[a]
-                if tree.dof_treeid[j] == t:
-                    out += work.inverse[worldid, column + (j - dofadr) * width] * rows.val[worldid, a]
-            rows.response[worldid, k] = float(work.count[worldid, t, 0]) * out
-
-
-@wp.func_native("""
-struct alignas(16) Four { float x, y, z, w; };
-const Four* const numbers = reinterpret_cast<const Four*>(
-    inverse.data + (size_t)worldid * (inverse.strides[0] / sizeof(float)) + row);
-const Four* const forces = reinterpret_cast<const Four*>(reinterpret_cast<const char*>(force.data)
-    + (size_t)worldid * force.strides[0] + (size_t)adr * 2 * sizeof(float));
-float total = 0.0f;
-#pragma unroll 2
-for (int j = 0; j < width / 4; ++j) {
-    const Four a = numbers[j], f = forces[2 * j], g = forces[2 * j + 1];
-    total += f.x * wp::abs(a.x) + f.z * wp::abs(a.y) + g.x * wp::abs(a.z) + g.z * wp::abs(a.w);
-}
-return total;
-""")
-def felt_by_dof(
-    inverse: wp.array2d[float], force: wp.array2d[wp.vec2], worldid: int, row: int, adr: int, width: int
-) -> float:
-    """Bound on the response of a dof to forces on all dofs of its jointed tree, ignoring signs."""
-    ...
-
-
-@wp.func
-def weigh_rows(tree: Tree, work: Work, rows: RowSet, worldid: int, lane: int, nlane: int):
-    """Inverse mass of each row: the sum of its couplings to all rows, which bounds their joint effect."""
-    for r in range(lane, rows.n, nlane):
-        total = float(0.0)
-        if rows.kind[worldid, r] > 0:
-            nnz = rows.nnz[r]
-            dof = rows.col[rows.adr[r]]
-            val = rows.val[worldid, rows.adr[r]]
-            t = tree.dof_treeid[dof]
-            count = float(work.count[worldid, t, 0])
-            if nnz == 1:
-                width = tree.tree_width[t]
-                row = tree.tree_inverse[t] + (dof - tree.tree_dofadr[t]) * width
-                total = felt_by_dof(work.inverse, work.row_force, worldid, row, tree.tree_row[t], width)
-                total *= count * wp.abs(val)
-            own = rows.place[r] * tree.nv  # of a row on more than one dof
-            if nnz > 1:
-                for i in range(tree.nv):
-                    total += work.row_force[worldid, tree.dof_row[i]][0] * wp.abs(rows.response[worldid, own + i])
-            for k in range(rows.nwide):
-                s = rows.wide[k]
-                if rows.kind[worldid, s] > 0:
-                    part = float(0.0)
-                    if nnz == 1:
-                        part = val * rows.response[worldid, k * tree.nv + dof]
-                    else:
-                        for b in range(rows.adr[s], rows.adr[s] + rows.nnz[s]):
-                            part += rows.val[worldid, b] * rows.response[worldid, own + rows.col[b]]
-                    total += wp.abs(part)
-        rows.weight[worldid, r] = total
-        bounds = wp.vec3(rows.phi[worldid, r], rows.low[worldid, r], rows.high[worldid, r])
-        store(rows.terms, worldid * rows.n + r, wp.vec4(bounds[0], bounds[1], bounds[2], total))
 
 
 @wp.struct

@@ -1,6 +1,5 @@
 """What follows from the model alone: trees and their bodies, rows that can act, connects and welds."""
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,9 +7,7 @@ import mujoco
 import numpy as np
 import warp as wp
 
-from stickslip.physics.conesweep.layout import FIXED, JOINTED, LONE, Tree
-from stickslip.physics.conesweep.pack import RESPONSE
-from stickslip.physics.conesweep.prepare.inverse import SMALL_TREE
+from stickslip.physics.conesweep.layout import FIXED, LONE, Tree
 from stickslip.physics.conesweep.prepare.rows import (
     BALL_LIMIT,
     JOINT_COUPLING,
@@ -36,48 +33,12 @@ def flat(lists: Sequence[Sequence[int]]) -> list[int]:
     return [value for values in lists for value in values]
 
 
-def widest(mjm: mujoco.MjModel, jointed: Sequence[int]) -> int:
-    """Most dofs of a jointed tree."""
-    return max((int(mjm.tree_dofnum[mjm.body_treeid[b]]) for b in jointed), default=1)
-
-
-def lone_bodies(mjm: mujoco.MjModel, row_dofs: Sequence[int]) -> list[int]:
-    """For each tree the one body that all its dofs move; -1 if there are several, or a row acts on a dof."""
-    with_rows = {int(mjm.dof_treeid[i]) for i in row_dofs}
+def is_coupled(mjm: mujoco.MjModel, row_dofs: Sequence[int]) -> bool:
+    """Whether there is more than free bodies: trees of several bodies, rows on dofs, connects or welds."""
     moved: dict[int, set[int]] = {}
     for i in range(mjm.nv):
         moved.setdefault(int(mjm.dof_treeid[i]), set()).add(int(mjm.body_weldid[mjm.dof_bodyid[i]]))
-    return [moved[t].pop() if len(moved[t]) == 1 and t not in with_rows else -1 for t in range(mjm.ntree)]
-
-
-def jointed_bodies(mjm: mujoco.MjModel, lone: Sequence[int]) -> list[int]:
-    """Moving bodies of trees that are not lone."""
-    moving = [b for b in range(mjm.nbody) if mjm.body_treeid[b] >= 0 and mjm.body_weldid[b] == b]
-    return [b for b in moving if lone[mjm.body_treeid[b]] < 0]
-
-
-def widths(mjm: mujoco.MjModel, lone: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """Numbers of a row of each tree's inverse; where trees begin in all inverses, and in a row of all; last, the ends.
-
-    Rows of jointed trees and all beginnings are whole records of four numbers.
-    """
-    widths = [_fours(n) if lone[t] < 0 else int(n) for t, n in enumerate(mjm.tree_dofnum)]
-    sizes = [_fours(int(n) * width) for n, width in zip(mjm.tree_dofnum, widths, strict=True)]
-    return (
-        widths,
-        list(itertools.accumulate(sizes, initial=0)),
-        list(itertools.accumulate(map(_fours, widths), initial=0)),
-    )
-
-
-def _fours(n: int) -> int:
-    """The next multiple of four."""
-    return -(-int(n) // 4) * 4
-
-
-def responses(mjm: mujoco.MjModel, jointed: Sequence[int]) -> int:
-    """Rows of the responses of all jointed bodies."""
-    return int(RESPONSE) * sum(int(mjm.tree_dofnum[mjm.body_treeid[b]]) for b in jointed)
+    return bool(len(row_dofs) or equalities_of_model(mjm)[0] or any(len(bodies) > 1 for bodies in moved.values()))
 
 
 def _chain(mjm: mujoco.MjModel, body: int) -> list[int]:
@@ -89,35 +50,24 @@ def _chain(mjm: mujoco.MjModel, body: int) -> list[int]:
     return dofs
 
 
-def make_tree(mjm: mujoco.MjModel, m: rowfree.Model, row_dofs: Sequence[int]) -> Tree:
-    """Bodies, dofs and trees of a model; `row_dofs` are the dofs that rows can act on."""
-    lone = lone_bodies(mjm, row_dofs)
-    jointed = jointed_bodies(mjm, lone)
+def chains_of(mjm: mujoco.MjModel) -> list[list[int]]:
+    """Dofs that move each body."""
+    return [_chain(mjm, body) for body in range(mjm.nbody)]
+
+
+def make_tree(mjm: mujoco.MjModel, m: rowfree.Model) -> Tree:
+    """Bodies, dofs and trees of a model."""
     tree = Tree()
     tree.nbody, tree.nv, tree.ntree = mjm.nbody, mjm.nv, mjm.ntree
     tree.body_rootid, tree.body_weldid, tree.body_treeid = m.body_rootid, m.body_weldid, m.body_treeid
-    tree.body_subtreenum = m.structure.body_subtreenum
-    tree.dof_bodyid, tree.dof_treeid = m.dof_bodyid, m.dof_treeid
-    tree.tree_dofadr, tree.tree_dofnum = m.tree_dofadr, m.tree_dofnum
-    of_trees, inverse_adr, row_adr = widths(mjm, lone)
-    tree.tree_width, tree.tree_inverse, tree.tree_row = ints(of_trees), ints(inverse_adr[:-1]), ints(row_adr[:-1])
-    tree.dof_row = ints([row_adr[t] + i - mjm.tree_dofadr[t] for i, t in enumerate(mjm.dof_treeid)])
-    tree.tree_lone = ints(lone)
-    large = np.flatnonzero(mjm.tree_dofnum > int(SMALL_TREE))
-    tree.large, tree.nlarge = ints(large), len(large)
-    tree.jointed, tree.njointed = ints(jointed), len(jointed)
-    tree.widest = widest(mjm, jointed)
-    response = np.zeros(mjm.nbody, dtype=np.int64)
-    response[jointed] = np.cumsum([0, *(mjm.tree_dofnum[mjm.body_treeid[b]] for b in jointed)])[: len(jointed)]
-    tree.body_response, tree.nresponse = ints(int(RESPONSE) * response), responses(mjm, jointed)
+    tree.dof_treeid, tree.tree_dofadr = m.dof_treeid, m.tree_dofadr
+    lone = np.unique(mjm.body_weldid[mjm.dof_bodyid])
     kind = np.full(mjm.nbody, int(FIXED))
-    kind[jointed] = int(JOINTED)
-    kind[[body for body in lone if body >= 0]] = int(LONE)
+    kind[lone] = int(LONE)
     tree.body_kind = ints(kind)
-    chains = [_chain(mjm, b) for b in range(mjm.nbody)]
+    tree.tree_lone = ints(mjm.body_weldid[mjm.dof_bodyid[mjm.tree_dofadr]])
+    chains = chains_of(mjm)
     tree.chain, tree.chain_adr = ints(flat(chains)), ints(np.cumsum([0, *(len(c) for c in chains)]))
-    jointed_dof = [i for i in range(mjm.nv) if lone[mjm.dof_treeid[i]] < 0]
-    tree.jointed_dof, tree.njointed_dof = ints(jointed_dof), len(jointed_dof)
     local: list[int] = []
     seen: dict[int, int] = {}
     for body in mjm.body_weldid[mjm.geom_bodyid]:
@@ -164,7 +114,7 @@ def is_linked(mjm: mujoco.MjModel, sources: Sequence[tuple[int, int]], columns: 
         for (kind, index), dofs in zip(sources, columns, strict=True)
         if kind not in loss or loss[kind][index] > 0.0
     ]
-    return -1 in lone_bodies(mjm, flat(acting))
+    return is_coupled(mjm, flat(acting))
 
 
 def equalities_of_model(mjm: mujoco.MjModel) -> tuple[list[int], list[tuple[int, int]]]:

@@ -2,9 +2,8 @@
 
 import warp as wp
 
-from stickslip.physics.conesweep.layout import Equalities, RowSet, Tree, Work
+from stickslip.physics.conesweep.layout import Tree, Work
 from stickslip.physics.conesweep.pack import FORCE, ROWS, load, load_two, store
-from stickslip.physics.conesweep.sweep.sweep import lone_record
 
 wp.set_module_options({"enable_backward": False})
 
@@ -16,61 +15,34 @@ ASTRAY = wp.constant(0.5)
 
 
 @wp.func
-def mark(
-    tree: Tree, work: Work, rows: RowSet, equalities: Equalities, is_second: bool, worldid: int, lane: int, nlane: int
-):
+def mark(tree: Tree, work: Work, is_second: bool, worldid: int, lane: int, nlane: int):
     """Remember where a sweep starts, the first or the second of two."""
     offset = wp.where(is_second, 3, 0)
     for k in range(lane, 3 * tree.ntree, nlane):
-        at = lone_record(tree, worldid, k / 3)
-        if at >= 0:
-            store(work.mark, at + offset + k % 3, load(work.motion, at + k % 3))
-    for k in range(lane, tree.njointed_dof, nlane):
-        i = tree.jointed_dof[k]
-        if is_second:
-            work.v_mark[worldid, i] = work.vx[worldid, i][0]
-        else:
-            work.v_start[worldid, i] = work.vx[worldid, i][0]
+        at = (worldid * tree.nbody + tree.tree_lone[k / 3]) * ROWS
+        store(work.mark, at + offset + k % 3, load(work.motion, at + k % 3))
     if is_second:
         adr = work.adr[worldid]
         for i in range(FORCE * adr + lane, FORCE * (adr + work.num[worldid]), nlane):
             store(work.f_mark, i, load(work.f, i))
-        for r in range(lane, rows.n, nlane):
-            rows.f_mark[worldid, r] = rows.f[worldid, r]
-        for k in range(lane, equalities.n, nlane):
-            equalities.f_mark[worldid, k] = equalities.f[worldid, k]
 
 
 @wp.func
 def compare(tree: Tree, work: Work, worldid: int, lane: int, nlane: int) -> wp.vec3:
-    """Products of the changes of two sweeps: the first with itself, with the second, the second with itself.
-
-    They are of impulse and velocity for lone bodies; for dofs, the diagonal of H^-1 stands for all of it.
+    """Products of the changes of two sweeps, of impulse and velocity: first with first, with second, second with second.
     """
     out = wp.vec3()
     for t in range(lane, tree.ntree, nlane):
-        b = tree.tree_lone[t]
-        if b >= 0:
-            at = (worldid * tree.nbody + b) * ROWS
-            V0, P0 = load_two(work.mark, at)
-            V1, P1 = load_two(work.mark, at + 3)
-            V2, P2 = load_two(work.motion, at)
-            out += wp.vec3(wp.dot(P1 - P0, V1 - V0), wp.dot(P1 - P0, V2 - V1), wp.dot(P2 - P1, V2 - V1))
-    for k in range(lane, tree.njointed_dof, nlane):
-        i = tree.jointed_dof[k]
-        t = tree.dof_treeid[i]
-        row = i - tree.tree_dofadr[t]
-        mass = 1.0 / work.inverse[worldid, tree.tree_inverse[t] + row * (tree.tree_width[t] + 1)]
-        first = work.v_mark[worldid, i] - work.v_start[worldid, i]
-        second = work.vx[worldid, i][0] - work.v_mark[worldid, i]
-        out += mass * wp.vec3(first * first, first * second, second * second)
+        at = (worldid * tree.nbody + tree.tree_lone[t]) * ROWS
+        V0, P0 = load_two(work.mark, at)
+        V1, P1 = load_two(work.mark, at + 3)
+        V2, P2 = load_two(work.motion, at)
+        out += wp.vec3(wp.dot(P1 - P0, V1 - V0), wp.dot(P1 - P0, V2 - V1), wp.dot(P2 - P1, V2 - V1))
     return out
 
 
 @wp.func
-def jump(
-    tree: Tree, work: Work, rows: RowSet, equalities: Equalities, most: float, worldid: int, lane: int, nlane: int
-):
+def jump(tree: Tree, work: Work, most: float, worldid: int, lane: int, nlane: int):
     """Where two sweeps change things in the same direction, go to where all further ones would lead (Aitken)."""
     total = wp.vec3()
     for k in range(nlane):
@@ -84,21 +56,10 @@ def jump(
             gain = wp.min(gain, ASTRAY / wp.max(1.0 - alike, 1.0e-6))  # what is not alike is extrapolated with it
     if gain > 0.0:
         for k in range(lane, 3 * tree.ntree, nlane):
-            at = lone_record(tree, worldid, k / 3)
-            if at >= 0:
-                now = load(work.motion, at + k % 3)
-                store(work.motion, at + k % 3, now + gain * (now - load(work.mark, at + 3 + k % 3)))
-        for k in range(lane, tree.njointed_dof, nlane):
-            i = tree.jointed_dof[k]
-            vx = work.vx[worldid, i]
-            work.vx[worldid, i] = wp.vec2(vx[0] + gain * (vx[0] - work.v_mark[worldid, i]), vx[1])
+            at = (worldid * tree.nbody + tree.tree_lone[k / 3]) * ROWS + k % 3
+            now = load(work.motion, at)
+            store(work.motion, at, now + gain * (now - load(work.mark, at + 3)))
         adr = work.adr[worldid]
         for i in range(FORCE * adr + lane, FORCE * (adr + work.num[worldid]), nlane):
             force = load(work.f, i)
             store(work.f, i, force + gain * (force - load(work.f_mark, i)))
-        for r in range(lane, rows.n, nlane):
-            rows.f[worldid, r] = rows.f[worldid, r] + gain * (rows.f[worldid, r] - rows.f_mark[worldid, r])
-        for k in range(lane, equalities.n, nlane):
-            equalities.f[worldid, k] = equalities.f[worldid, k] + gain * (
-                equalities.f[worldid, k] - equalities.f_mark[worldid, k]
-            )

@@ -1,0 +1,28 @@
+"""How many substeps and passes a step has."""
+
+import warp as wp
+
+wp.set_module_options({"enable_backward": False})
+
+FINE_STEP = wp.constant(0.003)
+"""Timestep up to which the fewer substeps and passes are enough [s]."""
+FINE_SUBSTEPS = wp.constant(6)
+SUBSTEPS = wp.constant(16)
+FINE_PASSES = wp.constant(4)
+PASSES = wp.constant(8)
+
+
+@wp.func
+def count_substeps(wanted: int, timestep: float) -> int:
+    """Substeps of a step: as many as are asked for, or enough for its length."""
+    if wanted > 0:
+        return wanted
+    return wp.where(timestep <= FINE_STEP, FINE_SUBSTEPS, SUBSTEPS)
+
+
+@wp.func
+def count_passes(wanted: int, timestep: float) -> int:
+    """Passes over contacts: as many as are asked for, or enough for its length."""
+    if wanted > 0:
+        return wanted
+    return wp.where(timestep <= FINE_STEP, FINE_PASSES, PASSES)
