@@ -34,13 +34,11 @@ from stickslip.physics.conesweep.prepare import rows as rowset
 from stickslip.physics.conesweep.prepare.inverse import Matrix
 from stickslip.physics.conesweep.prepare.rows import Joints, Welds
 from stickslip.physics.conesweep.space import finish
-from stickslip.physics.conesweep.space.build import build_kernel
-from stickslip.physics.conesweep.space.layout import Space
+from stickslip.physics.conesweep.space.build import build_kernel, factor
 from stickslip.physics.conesweep.space.sweep import sweep_kernel
 from stickslip.physics.conesweep.substeps import count_passes, count_substeps
 from stickslip.physics.conesweep.sweep import aitken, sweep
 from stickslip.physics.conesweep.workspace import Workspace
-from stickslip.physics.mjwarp.factor import factor
 from stickslip.physics.mjwarp.lanes import WARP, sync_warp
 from stickslip.physics.mjwarp.rows import Rows, rows_of
 
@@ -200,11 +198,9 @@ def _finish_kernel(coupled: bool) -> wp.Kernel:
         tree: Tree,
         contacts: Contacts,
         bodies: Bodies,
-        matrix: Matrix,
         work: Work,
         rows: RowSet,
         equalities: Equalities,
-        space: Space,
         joints: Joints,
         welds: Welds,
         result: Result,
@@ -215,8 +211,6 @@ def _finish_kernel(coupled: bool) -> wp.Kernel:
         worldid = thread / nlane
         lane = thread - worldid * nlane
         if wp.static(coupled):
-            finish.find_motion(tree, matrix, space, result, worldid, lane, nlane)
-            sync_warp(nlane)
             finish.finish_dofs(tree, bodies, work, result, worldid, lane, nlane)
         else:
             report.finish_dofs(tree, bodies, work, result, worldid, lane, nlane)
@@ -285,23 +279,22 @@ def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, H: wp.array)
     else:
         s.work.adr.zero_()
         s.previous.num.zero_()
-    matrix, traits = matrix_of(m, H), m.sweep.traits
+    matrix, traits, result = matrix_of(m, H), m.sweep.traits, result_of(m, d, s)
     held = [s.work, s.rows, s.equalities]
     inputs = [s.wide, tree, contacts, bodies, settings, s.previous, matrix, *held, joints, welds]
     wp.launch(_prepare_kernel(traits), inputs=inputs, **_threads(d, s.wide))
     if traits.coupled:
-        space = s.space
-        factor(m, H, space.L, space.Dinv)
-        inputs = [s.wide, settings.restitution, tree, contacts, bodies, matrix, *held, space]
-        wp.launch(build_kernel(s.shape.rows, s.shape.fours), inputs=inputs, **_threads(d, s.wide))
+        nlane = int(WARP) if d.qpos.device.is_cuda else 1
+        wp.launch(factor, dim=d.nworld * nlane, inputs=[nlane, m.nv, matrix, s.space])
+        inputs = [s.nunit, settings.restitution, tree, contacts, bodies, *held, s.space]
+        wp.launch(build_kernel(s.shape), inputs=inputs, **_threads(d, s.nunit * s.shape.lanes))
         jump = min(settings.jump, LINKED_JUMP) if traits.linked else settings.jump
-        inputs = [s.nlane, bodies, settings, jump, *held, space]
-        kernel = sweep_kernel(s.shape.rows, s.shape.fours, s.shape.chunks)
-        wp.launch(kernel, inputs=inputs, **_threads(d, s.nlane))
+        inputs = [bodies, settings, jump, *held, s.space, result]
+        wp.launch(sweep_kernel(s.shape), inputs=inputs, **_threads(d, s.shape.lanes))
     else:
         inputs = [s.nlane, tree, bodies, settings, s.work]
         wp.launch(_sweep_kernel(traits.rough), inputs=inputs, **_threads(d, s.nlane))
-    inputs = [s.wide, tree, contacts, bodies, matrix, *held, s.space, joints, welds, result_of(m, d, s), rows_of(d)]
+    inputs = [s.wide, tree, contacts, bodies, *held, joints, welds, result, rows_of(d)]
     wp.launch(_finish_kernel(traits.coupled), inputs=inputs, **_threads(d, s.wide))
 
 

@@ -24,33 +24,22 @@ from stickslip.physics.conesweep.space.layout import (
     CONTACT_RECORD,
     ROUGH_RECORD,
     ROW_RECORD,
+    Shape,
     Space,
     count_bits,
+    dofs_moving,
     fours_of_chunk,
+    gather_factor,
     longest_contact,
     masks_of,
     places,
+    shape_of,
 )
 from stickslip.physics.mjwarp.lanes import WARP
 from stickslip.physics.mjwarp.private import vec5
 
 SWEEP_THREADS = 32768
 """Most threads for the sweeps of all worlds; measured on an H200."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Shape:
-    """What kernels of contact space are made for.
-
-    Attributes:
-        rows: of a contact
-        fours: vectors of four dofs that a chunk has
-        chunks: of a lane
-    """
-
-    rows: int
-    fours: int
-    chunks: int
 
 
 @dataclasses.dataclass
@@ -63,6 +52,7 @@ class Workspace:
         previous: contacts of the previous step and their forces
         rows: rows on dofs; `warm_start` holds their forces of the previous step
         equalities: connects and welds; `warm_start` holds their wrenches
+        nunit: groups of lanes that make the rows of a world
         shape: what kernels of contact space are made for
         work: contacts, pairs and bodies of this step
         space: rows in contact space
@@ -73,6 +63,7 @@ class Workspace:
 
     nlane: int
     wide: int
+    nunit: int
     shape: Shape
     previous: PreviousContacts
     rows: RowSet
@@ -88,25 +79,24 @@ def make_workspace(mjm: mujoco.MjModel, d: mjw.Data) -> Workspace:
     """A fresh workspace for data."""
     _, columns = rows_of_model(mjm)
     coupled = is_coupled(mjm, flat(columns))
-    nlane = wide = 1
+    nlane = wide = lanes_of_row = 1
     if d.qpos.device.is_cuda:
-        nlane, wide = _lanes(mjm, d, coupled)
+        nlane, wide = _lanes(mjm, d)
+        lanes_of_row = _lanes_of_row(mjm, d)
+    shape = shape_of(mjm, most_rows(mjm), lanes_of_row)
     counters = wp.zeros(d.nworld + 1, dtype=int)
     work = _make_work(mjm, d.nworld, d.naconmax, max(nlane, wide), coupled)
     work.num, work.cursor = counters[: d.nworld], counters[d.nworld :]
-    shape = Shape(most_rows(mjm), fours_of_chunk(mjm.nv), 1)
-    nchunk = -(-mjm.nv // (4 * shape.fours))
-    while shape.chunks * nlane < nchunk:
-        shape = dataclasses.replace(shape, chunks=2 * shape.chunks)
     return Workspace(
         nlane=nlane,
         wide=wide,
+        nunit=max(1, wide // shape.lanes),
         shape=shape,
         previous=_make_previous(d.nworld, 2 * d.naconmax),
         rows=_make_rows(d.nworld, columns),
         equalities=_make_equalities(mjm, d.nworld),
         work=work,
-        space=_make_space(mjm, d, columns, shape, nchunk) if coupled else Space(),
+        space=_make_space(mjm, d, columns, shape) if coupled else Space(),
         counters=counters,
         qacc=wp.zeros((d.nworld, mjm.nv), dtype=float),
         velocity=wp.zeros((d.nworld, mjm.nv), dtype=float),
@@ -118,37 +108,43 @@ def most_rows(mjm: mujoco.MjModel) -> int:
     return 6 if is_rough(mjm) else 3
 
 
-def _make_space(
-    mjm: mujoco.MjModel, d: mjw.Data, columns: Sequence[Sequence[int]], shape: Shape, nchunk: int
-) -> Space:
+def _make_space(mjm: mujoco.MjModel, d: mjw.Data, columns: Sequence[Sequence[int]], shape: Shape) -> Space:
     """Rows in contact space, as many as there can be."""
-    nworld, fours = d.nworld, shape.fours
+    nworld, fours, chains = d.nworld, shape.fours, chains_of(mjm)
     _, pairs = equalities_of_model(mjm)
-    chains = chains_of(mjm)
-    masks = masks_of(mjm, chains)
-    row_masks = masks_of(mjm, columns)
-    equality_masks = masks_of(mjm, [chains[a] + chains[b] for a, b in pairs])
-    row_adr = places(fours * count_bits(row_masks))
-    equality_adr = places(6 * fours * count_bits(equality_masks))
+    blocks = [flat(columns[k : k + 4]) for k in range(0, len(columns), 4)]
+    masks = {
+        "body": masks_of(mjm, chains),
+        "dof": masks_of(mjm, [[i] for i in range(mjm.nv)]),
+        "block": masks_of(mjm, blocks),
+        "equality": masks_of(mjm, [chains[a] + chains[b] for a, b in pairs]),
+    }
+    gather, dof_adr = gather_factor(mjm, masks["dof"])
+    block_adr = places(list(4 * fours * count_bits(masks["block"])))
+    equality_adr = places(list(6 * fours * count_bits(masks["equality"])))
+    moves = dofs_moving(chains, mjm.nv)
     record = ROUGH_RECORD if shape.rows > 3 else CONTACT_RECORD
     space = Space()
-    space.nchunk, space.width = nchunk, 4 * fours * nchunk
-    space.row_size, space.equality_size = row_adr[-1], equality_adr[-1]
-    space.contact_fours = fours * longest_contact(masks)
-    space.body_mask = wp.array(masks, dtype=wp.uint64)
-    space.row_mask, space.row_adr = wp.array(row_masks, dtype=wp.uint64), ints(row_adr[:-1])
-    space.equality_mask, space.equality_adr = wp.array(equality_masks, dtype=wp.uint64), ints(equality_adr[:-1])
+    space.nv, space.nchunk = mjm.nv, moves.shape[1]
+    space.L4_size, space.row_size, space.equality_size = dof_adr[-1], block_adr[-1], equality_adr[-1]
+    space.contact_fours = fours * longest_contact(masks["body"])
+    space.moves = wp.array(moves, dtype=int)
+    for name, mask in masks.items():
+        setattr(space, f"{name}_mask", wp.array(mask, dtype=wp.uint64))
+    space.dof_adr, space.block_adr, space.equality_adr = (ints(a[:-1]) for a in (dof_adr, block_adr, equality_adr))
+    space.gather = wp.array(gather, dtype=wp.vec4i)
     space.L = wp.zeros((nworld, mjm.nC), dtype=float)
-    space.Dinv, space.root = (wp.zeros((nworld, mjm.nv), dtype=float) for _ in range(2))
+    space.Dinv = wp.zeros((nworld, mjm.nv), dtype=float)
+    space.L4 = wp.zeros(nworld * space.L4_size, dtype=wp.vec4)
+    space.root = wp.zeros((nworld, 4 * fours * space.nchunk), dtype=float)
     space.nactive = wp.zeros(nworld, dtype=int)
-    space.active = wp.zeros((nworld, len(columns)), dtype=int)
-    space.row = wp.zeros(nworld * len(columns) * ROW_RECORD, dtype=wp.vec4)
-    space.row_z = wp.zeros(nworld * row_adr[-1], dtype=wp.vec4)
-    space.equality_z = wp.zeros(nworld * equality_adr[-1], dtype=wp.vec4)
-    space.equality_speed, space.equality_apart = (wp.zeros(nworld * len(pairs) * 6, dtype=float) for _ in range(2))
+    space.active = wp.zeros((nworld, len(blocks)), dtype=int)
+    space.row = wp.zeros(nworld * len(blocks) * 4 * ROW_RECORD, dtype=wp.vec4)
+    space.row_z = wp.zeros(nworld * space.row_size, dtype=wp.vec4)
+    space.equality_z = wp.zeros(nworld * space.equality_size, dtype=wp.vec4)
+    space.equality_speed = wp.zeros(nworld * len(pairs) * 6, dtype=float)
     space.contact = wp.zeros(2 * d.naconmax * record, dtype=wp.vec4)
     space.contact_z = wp.zeros(d.naconmax * shape.rows * space.contact_fours, dtype=wp.vec4)
-    space.y, space.x = (wp.zeros(nworld * nchunk * fours, dtype=wp.vec4) for _ in range(2))
     return space
 
 
@@ -261,11 +257,11 @@ def _make_previous(nworld: int, ncontact: int) -> PreviousContacts:
     return previous
 
 
-def _lanes(mjm: mujoco.MjModel, d: mjw.Data, coupled: bool) -> tuple[int, int]:
-    """Lanes of a world on CUDA, for the sweeps and for what is done once per step.
+def _lanes(mjm: mujoco.MjModel, d: mjw.Data) -> tuple[int, int]:
+    """Lanes of a world on CUDA, for the sweeps of free bodies and for what is done once per step.
 
-    Pairs of a colour share no body, so that there are never more of them than bodies. In contact space a lane has a
-    chunk of dofs or more. What is done once per step goes contact by contact.
+    Pairs of a colour share no body, so that there are never more of them than bodies. What is done once per step goes
+    contact by contact.
     """
     pairs = d.naconmax / d.nworld / 4
     if d.nworld * int(WARP) <= SWEEP_THREADS:
@@ -274,11 +270,13 @@ def _lanes(mjm: mujoco.MjModel, d: mjw.Data, coupled: bool) -> tuple[int, int]:
         least = max(LEAST_LANES, SWEEP_THREADS // (4 * d.nworld))
         wide_least = max(least, LEAST_WIDE)
     most = SWEEP_THREADS / d.nworld
-    wide = lanes(wide_least, pairs, 2 * most)
-    if coupled:
-        chunks = -(-mjm.nv // (4 * fours_of_chunk(mjm.nv)))
-        return lanes(1, chunks, min(most, int(WARP))), min(max(wide, LEAST_WIDE), int(WARP))
-    return lanes(least, min(pairs, mjm.ntree), most), wide
+    return lanes(least, min(pairs, mjm.ntree), most), lanes(wide_least, pairs, 2 * most)
+
+
+def _lanes_of_row(mjm: mujoco.MjModel, d: mjw.Data) -> int:
+    """Lanes that share a row in contact space on CUDA: a chunk of dofs each, or several where there are many worlds."""
+    chunks = -(-mjm.nv // (4 * fours_of_chunk(mjm.nv)))
+    return lanes(4, chunks, min(SWEEP_THREADS / d.nworld, int(WARP)))
 
 
 def is_rough(mjm: mujoco.MjModel) -> bool:

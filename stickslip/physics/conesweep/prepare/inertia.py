@@ -20,9 +20,6 @@ from stickslip.physics.conesweep.pack import (
 
 wp.set_module_options({"enable_backward": False})
 
-LOCKED = wp.constant(1.0e-4)
-"""Share of the inverse mass that two bodies of a tree would have apart, below which they hold each other."""
-
 ROUNDING = wp.constant(1.0e-6)
 """Share of a direction's inverse mass that is no more than rounding when the other directions are held."""
 

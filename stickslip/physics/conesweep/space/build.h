@@ -1,309 +1,292 @@
-// Body of the native function `build` (build.py): the rows of a world in contact space.
-//
-// With H = L' D L, row r of the Jacobian becomes z_r = D^-1/2 L'^-1 J_r', so that J_r H^-1 J_s' = z_r . z_s. L has no
-// fill-in: z_r is zero but for the dofs that move the bodies of the row, and those above them in their trees. Dofs come
-// in chunks; a row has a mask of chunks, and only these are stored, one after the other.
-//
-// Why C++: rows are written in place, a number at a time, at addresses that follow from the mask.
-//
-// Before this text build.py puts the constants: per (dofs of a chunk), contact_rows, contact_record, row_record,
-// rough, locked, tiny, bounce, friction_any, and the kinds of rows.
-#if defined(__CUDA_ARCH__)
-#define COUNT_BITS(m) __popcll(m)
-#define HIGHEST_BIT(m) (63 - __clzll(m))
-#define ALL_DONE() __syncwarp()
-#else
-#define COUNT_BITS(m) __builtin_popcountll(m)
-#define HIGHEST_BIT(m) (63 - __builtin_clzll(m))
-#define ALL_DONE()
-#endif
-typedef unsigned long long Mask;
-typedef float Wrench[6];  // torque, force
-struct alignas(16) Four { float x, y, z, w; };
+// Body of the native function `build` (build.py), after `common.h`: the rows of a world in contact space. A group of
+// lanes makes all rows of a block, an equality or a contact at once; `unit` is the number of the group, of `nunit`.
 const int nv = tree.nv;
-const float* const L = space.L.data + (size_t)worldid * (space.L.strides[0] / sizeof(float));
-float* const root = space.root.data + (size_t)worldid * (space.root.strides[0] / sizeof(float));
 const float* const axes = reinterpret_cast<const float*>(reinterpret_cast<const char*>(bodies.cdof.data)
     + (size_t)worldid * bodies.cdof.strides[0]);
 const float* const coms = reinterpret_cast<const float*>(reinterpret_cast<const char*>(bodies.subtree_com.data)
     + (size_t)worldid * bodies.subtree_com.strides[0]);
 const float* const v_free = work.v_free.data + (size_t)worldid * (work.v_free.strides[0] / sizeof(float));
 
-const auto place = [&](Mask mask, int dof) {
-    const int chunk = dof / per;
-    return COUNT_BITS(mask & ((1ull << chunk) - 1ull)) * per + dof - chunk * per;
-};
-// In place, for rows that lie `pitch` numbers apart: z = D^-1/2 L'^-1 x, from the last dof to the first.
-const auto solve_half = [&](float* x, int rows, int pitch, Mask mask) {
-    for (Mask left = mask; left;) {
-        const int chunk = HIGHEST_BIT(left);
-        left ^= 1ull << chunk;
-        const int at = COUNT_BITS(left) * per;
-        for (int k = per - 1; k >= 0; --k) {
-            const int i = chunk * per + k;
-            if (i >= nv) continue;
-            bool is_zero = true;
-            for (int r = 0; r < rows; ++r) is_zero = is_zero && x[r * pitch + at + k] == 0.0f;
-            if (is_zero) continue;
-            const int adr = matrix.M_rowadr.data[i], last = matrix.M_rownnz.data[i] - 1;
-            for (int a = last - 1; a >= 0; --a) {
-                const int j = matrix.M_colind.data[adr + a];
-                const float l = L[adr + a];
-                const int to = place(mask, j);
-                for (int r = 0; r < rows; ++r) x[r * pitch + to] -= l * x[r * pitch + at + k];
+// z = D^-1/2 L'^-1 x for some rows at once, from the last dof to the first.
+const auto solve_half = [&](auto& x, Mask mask) {
+    constexpr int count = sizeof(x) / sizeof(x[0]);
+    #pragma unroll
+    for (int k = chunks - 1; k >= 0; --k) {
+        for (int source = lanes - 1; source >= 0; --source) {
+            const int chunk = source + k * lanes;
+            if (chunk >= 64 || !(mask >> chunk & 1ull)) continue;
+            #pragma unroll
+            for (int m = 4 * fours - 1; m >= 0; --m) {
+                const int i = chunk * 4 * fours + m;
+                float value[count];
+                bool is_zero = true;
+                #pragma unroll
+                for (int r = 0; r < count; ++r) {
+                    value[r] = FROM_LANE(part(x[r][k * fours + m / 4], m % 4), source);
+                    is_zero = is_zero && value[r] == 0.0f;
+                }
+                if (is_zero || i >= nv) continue;
+                const Mask above = space.dof_mask.data[i];
+                const Four* const l = L4 + space.dof_adr.data[i];
+                FOR_CHUNKS(above) {
+                    for (int n = 0; n < fours; ++n) {
+                        const Four c = l[at + n];
+                        #pragma unroll
+                        for (int r = 0; r < count; ++r) add(x[r][k * fours + n], -value[r], c);
+                    }
+                }
             }
-            for (int r = 0; r < rows; ++r) x[r * pitch + at + k] *= root[i];
+        }
+    }
+    FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
+        const Four s = root[chunk * fours + n];
+        #pragma unroll
+        for (int r = 0; r < count; ++r) {
+            Four& a = x[r][k * fours + n];
+            a.x *= s.x;
+            a.y *= s.y;
+            a.z *= s.z;
+            a.w *= s.w;
         }
     }
 };
-const auto square = [&](const float* z, int n) {
-    float total = 0.0f;
-    for (int k = 0; k < n; ++k) total += z[k] * z[k];
-    return total;
+const auto clear = [&](auto& x) {
+    constexpr int count = sizeof(x) / sizeof(x[0]);
+    #pragma unroll
+    for (int r = 0; r < count; ++r) {
+        #pragma unroll
+        for (int n = 0; n < own; ++n) x[r][n] = zero;
+    }
 };
-const auto product = [&](const float* a, const float* b, int n) {
-    float total = 0.0f;
-    for (int k = 0; k < n; ++k) total += a[k] * b[k];
-    return total;
-};
-// Rows that are wrenches (torque, force) on a body at a point, times a sign.
-const auto add_body = [&](float* x, int rows, int pitch, Mask mask, const Wrench* wrench, const float* point,
-                          int body, float sign, float* speed) {
+// Rows that are wrenches (torque, force) on a body at a point, times a sign; `speed` is their velocity.
+const auto add_body = [&](auto& x, Mask mask, const auto& wrench, const float* point, int body, float sign, auto& speed) {
+    constexpr int count = sizeof(x) / sizeof(x[0]);
     const float* const com = coms + 3 * tree.body_rootid.data[body];
     const float a0 = point[0] - com[0], a1 = point[1] - com[1], a2 = point[2] - com[2];
-    for (int n = tree.chain_adr.data[body]; n < tree.chain_adr.data[body + 1]; ++n) {
-        const int i = tree.chain.data[n];
-        const float* const c = axes + 6 * i;
-        const float t0 = c[0], t1 = c[1], t2 = c[2];
-        const float l0 = c[3] + t1 * a2 - t2 * a1, l1 = c[4] + t2 * a0 - t0 * a2, l2 = c[5] + t0 * a1 - t1 * a0;
-        const int to = place(mask, i);
-        for (int r = 0; r < rows; ++r) {
-            const float* const w = wrench[r];
-            const float value = sign * ((w[0] * t0 + w[1] * t1 + w[2] * t2) + (w[3] * l0 + w[4] * l1 + w[5] * l2));
-            x[r * pitch + to] += value;
-            speed[r] += value * v_free[i];
-        }
-    }
-};
-// Rows between two bodies. Of two bodies in one tree also what their inverse masses would be apart from each other.
-const auto make_rows = [&](float* z, int rows, int pitch, Mask mask, const Wrench* wrench, const float* point,
-                           int body1, int body2, float* speed, float* apart) {
-    const int size = COUNT_BITS(mask) * per;
-    float ignored[6];
-    const bool is_one_tree = tree.body_treeid.data[body1] == tree.body_treeid.data[body2];
-    for (int r = 0; r < rows; ++r) apart[r] = 0.0f;
-    if (is_one_tree) {
-        for (int side = 0; side < 2; ++side) {
-            for (int r = 0; r < rows; ++r) {
-                ignored[r] = 0.0f;
-                for (int k = 0; k < size; ++k) z[r * pitch + k] = 0.0f;
+    FOR_CHUNKS(mask) {
+        const int moves = space.moves.data[body * space.nchunk + chunk];
+        #pragma unroll
+        for (int m = 0; m < 4 * fours; ++m) {
+            if (!(moves >> m & 1)) continue;
+            const int i = chunk * 4 * fours + m;
+            const float* const c = axes + 6 * i;
+            const float t0 = c[0], t1 = c[1], t2 = c[2];
+            const float l0 = c[3] + t1 * a2 - t2 * a1, l1 = c[4] + t2 * a0 - t0 * a2, l2 = c[5] + t0 * a1 - t1 * a0;
+            #pragma unroll
+            for (int r = 0; r < count; ++r) {
+                const float* const w = wrench[r];
+                const float value = sign * ((w[0] * t0 + w[1] * t1 + w[2] * t2) + (w[3] * l0 + w[4] * l1 + w[5] * l2));
+                Four& a = x[r][k * fours + m / 4];
+                if (m % 4 == 0) a.x += value;
+                if (m % 4 == 1) a.y += value;
+                if (m % 4 == 2) a.z += value;
+                if (m % 4 == 3) a.w += value;
+                speed[r] += value * v_free[i];
             }
-            add_body(z, rows, pitch, mask, wrench, point, side ? body2 : body1, 1.0f, ignored);
-            solve_half(z, rows, pitch, mask);
-            for (int r = 0; r < rows; ++r) apart[r] += square(z + r * pitch, size);
         }
     }
-    for (int r = 0; r < rows; ++r) {
-        speed[r] = 0.0f;
-        for (int k = 0; k < size; ++k) z[r * pitch + k] = 0.0f;
-    }
-    add_body(z, rows, pitch, mask, wrench, point, body1, -1.0f, speed);
-    add_body(z, rows, pitch, mask, wrench, point, body2, 1.0f, speed);
-    solve_half(z, rows, pitch, mask);
 };
-const auto keep_bits = [](int value) { union { int i; float f; } u; u.i = value; return u.f; };
-
-for (int i = lane; i < nv; i += nlane) root[i] = wp::sqrt(space.Dinv.data[(size_t)worldid * nv + i]);
-// rows on dofs that act, packed
-const int nrow = rows.n;
-int* const active = space.active.data + (size_t)worldid * nrow;
-if (lane == 0) {
-    int count = 0;
-    for (int r = 0; r < nrow; ++r)
-        if (rows.kind.data[(size_t)worldid * nrow + r] > 0) active[count++] = r;
-    space.nactive.data[worldid] = count;
-}
-ALL_DONE();
-const int nactive = space.nactive.data[worldid];
-float* const row_z = reinterpret_cast<float*>(space.row_z.data) + (size_t)worldid * space.row_size * 4;
-float* const row_records = reinterpret_cast<float*>(space.row.data) + (size_t)worldid * nrow * (4 * row_record);
-for (int k = lane; k < nactive; k += nlane) {
-    const int r = active[k];
-    const Mask mask = space.row_mask.data[r];
-    float* const z = row_z + 4 * space.row_adr.data[r];
-    const int size = COUNT_BITS(mask) * per;
-    for (int n = 0; n < size; ++n) z[n] = 0.0f;
-    float speed = 0.0f;
-    const size_t of_world = (size_t)worldid * (rows.val.strides[0] / sizeof(float));
-    for (int n = rows.adr.data[r]; n < rows.adr.data[r] + rows.nnz.data[r]; ++n) {
-        const int i = rows.col.data[n];
-        const float value = rows.val.data[of_world + n];
-        z[place(mask, i)] += value;
-        speed += value * v_free[i];
+// Products of rows: of each with itself, and of all with the first `firsts`, into a matrix.
+const auto multiply = [&](const auto& x, auto& products) {
+    constexpr int count = sizeof(x) / sizeof(x[0]);
+    #pragma unroll
+    for (int r = 0, e = 0; r < count; ++r) {
+        #pragma unroll
+        for (int c = 0; c <= r; ++c, ++e) {
+            float total = 0.0f;
+            #pragma unroll
+            for (int n = 0; n < own; ++n) total += dot(x[r][n], x[c][n]);
+            products[e] = total;
+        }
     }
-    solve_half(z, 1, size, mask);
-    const size_t at = (size_t)worldid * nrow + r;
-    float* const record = row_records + k * (4 * row_record);
-    const float weight = square(z, size);
-    record[0] = speed;
-    record[1] = rows.phi.data[at];
-    record[2] = dt * rows.low.data[at];
-    record[3] = dt * rows.high.data[at];
-    record[4] = weight > tiny ? weight : 0.0f;
-    record[5] = dt * rows.f.data[at];
-    record[7] = keep_bits(rows.kind.data[at]);
-    record[11] = keep_bits(space.row_adr.data[r]);
-    record[12] = keep_bits((int)(mask & 0xffffffffull));
-    record[13] = keep_bits((int)(mask >> 32));
-    rows.weight.data[at] = weight;
+    add_lanes(products);
+};
+// Rows between two bodies, their velocities, and their products, by rows of the lower half. Directions that the tree
+// itself holds get none: those of which little is left of what it would be, were the bodies not of one tree.
+const auto make_rows = [&](auto& x, Mask mask, const auto& wrench, const float* point, int body1, int body2, auto& speed,
+                           auto& products) {
+    constexpr int count = sizeof(x) / sizeof(x[0]);
+    float apart[count];
+    #pragma unroll
+    for (int r = 0; r < count; ++r) apart[r] = 0.0f;
+    if (tree.body_treeid.data[body1] == tree.body_treeid.data[body2]) {
+        for (int side = 0; side < 2; ++side) {
+            clear(x);
+            add_body(x, mask, wrench, point, side ? body2 : body1, 1.0f, speed);
+            solve_half(x, mask);
+            #pragma unroll
+            for (int r = 0; r < count; ++r)
+                #pragma unroll
+                for (int n = 0; n < own; ++n) apart[r] += dot(x[r][n], x[r][n]);
+        }
+        add_lanes(apart);
+    }
+    clear(x);
+    #pragma unroll
+    for (int r = 0; r < count; ++r) speed[r] = 0.0f;
+    add_body(x, mask, wrench, point, body1, -1.0f, speed);
+    add_body(x, mask, wrench, point, body2, 1.0f, speed);
+    add_lanes(speed);
+    solve_half(x, mask);
+    multiply(x, products);
+    #pragma unroll
+    for (int r = 0, e = 0; r < count; e += ++r)
+        if (products[e + r] < locked * apart[r]) products[e + r] = 0.0f;
+};
+const auto store_rows = [&](const auto& x, Mask mask, Four* z) {
+    constexpr int count = sizeof(x) / sizeof(x[0]);
+    const int size = COUNT_BITS(mask) * fours;
+    FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
+        #pragma unroll
+        for (int r = 0; r < count; ++r) z[r * size + at + n] = x[r][k * fours + n];
+    }
+};
+
+// rows on dofs, four a block
+const int nrow = rows.n, nblock = (nrow + 3) / 4;
+for (int b = unit; b < nblock; b += nunit) {
+    int kind[4];
+    bool acts = false;
+    #pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        const int row = 4 * b + r;
+        kind[r] = row < nrow ? rows.kind.data[(size_t)worldid * nrow + row] : 0;
+        acts = acts || kind[r] > 0;
+    }
+    if (!acts) continue;
+    const Mask mask = space.block_mask.data[b];
+    Four x[4][own];
+    float speed[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    clear(x);
+    const float* const values = rows.val.data + (size_t)worldid * (rows.val.strides[0] / sizeof(float));
+    #pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        if (kind[r] == 0) continue;
+        for (int n = rows.adr.data[4 * b + r]; n < rows.adr.data[4 * b + r] + rows.nnz.data[4 * b + r]; ++n) {
+            const int i = rows.col.data[n];
+            const float value = values[n];
+            speed[r] += value * v_free[i];
+            FOR_CHUNKS(mask) {
+                #pragma unroll
+                for (int m = 0; m < 4 * fours; ++m) {
+                    if (i != chunk * 4 * fours + m) continue;
+                    Four& a = x[r][k * fours + m / 4];
+                    if (m % 4 == 0) a.x += value;
+                    if (m % 4 == 1) a.y += value;
+                    if (m % 4 == 2) a.z += value;
+                    if (m % 4 == 3) a.w += value;
+                }
+            }
+        }
+    }
+    solve_half(x, mask);
+    float products[10];
+    multiply(x, products);
+    store_rows(x, mask, reinterpret_cast<Four*>(space.row_z.data) + (size_t)worldid * space.row_size + space.block_adr.data[b]);
+    if (lane == 0) {
+        #pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            Four* const record = reinterpret_cast<Four*>(space.row.data)
+                + ((size_t)worldid * nblock * 4 + 4 * b + r) * row_record;
+            const int e = r * (r + 1) / 2;
+            const float weight = kind[r] > 0 ? products[e + r] : 0.0f;
+            float phi = 0.0f, low = 0.0f, high = 0.0f, f = 0.0f;
+            if (kind[r] > 0) {
+                const size_t at = (size_t)worldid * nrow + 4 * b + r;
+                phi = rows.phi.data[at];
+                low = dt * rows.low.data[at];
+                high = dt * rows.high.data[at];
+                f = dt * rows.f.data[at];
+                rows.weight.data[at] = weight;
+            }
+            record[0] = Four{speed[r], phi, low, high};
+            record[1] = Four{weight > tiny ? 1.0f / weight : 0.0f, f, 0.0f, keep_bits(kind[r])};
+            record[2] = Four{r > 0 ? products[e] : 0.0f, r > 1 ? products[e + 1] : 0.0f, r > 2 ? products[e + 2] : 0.0f, weight};
+            record[3] = Four{phi, 0.0f, 0.0f, 0.0f};
+        }
+    }
 }
 // connects and welds: six wrenches about the point of each
 const int nequality = equalities.n;
-float* const equality_z = reinterpret_cast<float*>(space.equality_z.data) + (size_t)worldid * space.equality_size * 4;
-float* const equality_speed = space.equality_speed.data + (size_t)worldid * nequality * 6;
-float* const equality_apart = space.equality_apart.data + (size_t)worldid * nequality * 6;
-#if defined(__CUDA_ARCH__)
-constexpr int together = 1;  // rows of a contact or an equality that a lane makes
-#else
-constexpr int together = 6;
-#endif
-for (int n = lane; n < nequality * (6 / together); n += nlane) {
-    const int k = n / (6 / together), from = n % (6 / together) * together;
-    if (equalities.active.data[(size_t)worldid * nequality + k] == 0) continue;
-    const Mask mask = space.equality_mask.data[k];
-    const int pitch = COUNT_BITS(mask) * per;
-    Wrench wrench[together];
-    for (int r = 0; r < together; ++r)
-        for (int c = 0; c < 6; ++c) wrench[r][c] = c == from + r ? 1.0f : 0.0f;
-    const float* const point = reinterpret_cast<const float*>(equalities.point.data) + 3 * ((size_t)worldid * nequality + k);
-    const int* const pair = reinterpret_cast<const int*>(equalities.bodies.data) + 2 * k;
-    make_rows(equality_z + 4 * space.equality_adr.data[k] + from * pitch, together, pitch, mask, wrench, point, pair[0], pair[1],
-              equality_speed + 6 * k + from, equality_apart + 6 * k + from);
+for (int n = unit; n < nequality; n += nunit) {
+    const size_t place = (size_t)worldid * nequality + n;
+    if (equalities.active.data[place] == 0) continue;
+    const Mask mask = space.equality_mask.data[n];
+    float wrench[6][6];
+    for (int r = 0; r < 6; ++r)
+        for (int c = 0; c < 6; ++c) wrench[r][c] = c == r ? 1.0f : 0.0f;
+    const float* const point = reinterpret_cast<const float*>(equalities.point.data) + 3 * place;
+    const int* const pair = reinterpret_cast<const int*>(equalities.bodies.data) + 2 * n;
+    Four x[6][own];
+    float speed[6], products[21];
+    make_rows(x, mask, wrench, point, pair[0], pair[1], speed, products);
+    store_rows(x, mask, reinterpret_cast<Four*>(space.equality_z.data) + (size_t)worldid * space.equality_size
+        + space.equality_adr.data[n]);
+    if (lane == 0) {
+        float* const K = reinterpret_cast<float*>(equalities.K.data) + 36 * place;
+        for (int r = 0, e = 0; r < 6; e += ++r) {
+            space.equality_speed.data[6 * place + r] = speed[r];
+            for (int c = 0; c <= r; ++c) {
+                const bool is_held = products[e + r] == 0.0f || products[c * (c + 1) / 2 + c] == 0.0f;
+                K[6 * r + c] = K[6 * c + r] = is_held ? 0.0f : products[e + c];
+            }
+        }
+    }
 }
 // contacts
 const int adr = work.adr.data[worldid], num = work.num.data[worldid];
-const int share = together < contact_rows ? contact_rows : 1;  // items of a contact
-for (int n = lane; n < num * share; n += nlane) {
-    const int i = adr + n / share, from = n % share;
-    const int con = work.con.data[i];
-    const int dim = contacts.dim.data[con];
-    if (from >= dim) continue;
-    const int many = together < contact_rows ? 1 : dim;
-    const int* const pair = reinterpret_cast<const int*>(work.bodies.data) + 2 * (adr + work.of_pair.data[i]);
-    const Mask mask = space.body_mask.data[pair[0]] | space.body_mask.data[pair[1]];
-    const int pitch = COUNT_BITS(mask) * per;
-    const Four* const touch = reinterpret_cast<const Four*>(work.touch.data) + touch_rows * i;
-    const Four a = touch[0], b = touch[1];
-    const float frame[3][3] = {{a.x, a.y, a.z},
-                               {b.x, b.y, b.z},
-                               {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x}};
-    Wrench wrench[6];
-    float speed[6], apart[6];
-    for (int r = 0; r < many; ++r) {
-        const int d = from + r;
-        for (int c = 0; c < 3; ++c) {
-            wrench[r][c] = d < 3 ? 0.0f : frame[d - 3][c];
-            wrench[r][3 + c] = d < 3 ? frame[d][c] : 0.0f;
-        }
-    }
-    const float* const point = reinterpret_cast<const float*>(contacts.pos.data) + 3 * con;
-    float* const z = reinterpret_cast<float*>(space.contact_z.data) + (size_t)con * contact_rows * space.contact_fours * 4;
-    make_rows(z + from * pitch, many, pitch, mask, wrench, point, pair[0], pair[1], speed, apart);
-    float* const record = reinterpret_cast<float*>(space.contact.data) + (size_t)i * (4 * contact_record);
-    for (int r = 0; r < many; ++r) {
-        const int d = from + r;
-        record[d < 3 ? d : 17 + d] = speed[r];
-        record[d < 3 ? 16 + d : 29 + d] = apart[r];  // for now in the place of marks
-    }
-}
-ALL_DONE();
-// what rows of one block do to each other
-for (int k = lane; k < nactive; k += nlane) {
-    float* const record = row_records + k * (4 * row_record);
-    const Mask mask = space.row_mask.data[active[k]];
-    const float* const z = row_z + 4 * space.row_adr.data[active[k]];
-    for (int q = k / 4 * 4; q < k; ++q) {
-        const Mask other = space.row_mask.data[active[q]];
-        const float* const y = row_z + 4 * space.row_adr.data[active[q]];
-        float total = 0.0f;
-        for (Mask both = mask & other; both;) {
-            const int chunk = HIGHEST_BIT(both);
-            both ^= 1ull << chunk;
-            const Mask below = (1ull << chunk) - 1ull;
-            total += product(z + COUNT_BITS(mask & below) * per, y + COUNT_BITS(other & below) * per, per);
-        }
-        record[8 + q % 4] = total;
-    }
-}
-for (int n = lane; n < nequality * 6; n += nlane) {
-    const int k = n / 6, r = n % 6;
-    const size_t at = (size_t)worldid * nequality + k;
-    if (equalities.active.data[at] == 0) continue;
-    const int size = COUNT_BITS(space.equality_mask.data[k]) * per;
-    const float* const z = equality_z + 4 * space.equality_adr.data[k];
-    const float* const limit = equality_apart + 6 * k;
-    float* const K = reinterpret_cast<float*>(equalities.K.data) + 36 * at;
-    const bool is_held = square(z + r * size, size) < locked * limit[r];
-    for (int c = 0; c < 6; ++c) {
-        const bool other = square(z + c * size, size) < locked * limit[c];
-        K[6 * r + c] = is_held || other ? 0.0f : product(z + r * size, z + c * size, size);
-    }
-}
-for (int n = lane; n < num; n += nlane) {
+for (int n = unit; n < num; n += nunit) {
     const int i = adr + n;
     const int con = work.con.data[i];
     const int dim = contacts.dim.data[con];
     const int* const pair = reinterpret_cast<const int*>(work.bodies.data) + 2 * (adr + work.of_pair.data[i]);
     const Mask mask = space.body_mask.data[pair[0]] | space.body_mask.data[pair[1]];
-    const int size = COUNT_BITS(mask) * per;
-    const float* const z = reinterpret_cast<const float*>(space.contact_z.data)
-        + (size_t)con * contact_rows * space.contact_fours * 4;
-    float* const record = reinterpret_cast<float*>(space.contact.data) + (size_t)i * (4 * contact_record);
     const Four* const touch = reinterpret_cast<const Four*>(work.touch.data) + touch_rows * i;
     const Four* const force = reinterpret_cast<const Four*>(work.f.data) + force_rows * i;
-    float weight[6] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
-    for (int d = 0; d < dim; ++d) {
-        const float own = square(z + d * size, size);
-        weight[d] = own < locked * record[d < 3 ? 16 + d : 29 + d] || own <= tiny ? 0.0f : own;
-    }
-    const float across = weight[1] > 0.0f && weight[2] > 0.0f ? product(z + size, z + 2 * size, size) : 0.0f;
-    const float half = 0.5f * (weight[1] - weight[2]);
-    const float tangent = 0.5f * (weight[1] + weight[2]) + wp::sqrt(half * half + across * across);
-    const float groups = dim > 4 ? 3.0f : dim > 3 ? 2.0f : 1.0f;  // directions that are corrected at once may add up
-    const auto invert = [&](float w) { return w > tiny ? 1.0f / w : 0.0f; };
-    record[3] = touch[0].w;
-    for (int d = 0; d < 3; ++d) record[4 + d] = d < dim ? product(z, z + d * size, size) : 0.0f;
-    float approach = 0.0f;
-    if (restitution > 0.0f && force[0].x <= 0.0f && -record[0] > bounce) approach = -record[0];
-    record[7] = approach;
-    record[8] = invert(weight[0]);
-    record[9] = invert(groups * tangent);
-    record[10] = touch[1].w;
-    record[11] = keep_bits(con);
-    record[12] = dt * force[0].x;
-    record[13] = dt * force[0].y;
-    record[14] = dt * force[0].z;
-    record[15] = keep_bits((int)(mask & 0xffffffffull));
-    record[19] = keep_bits((int)(mask >> 32));
-    if (rough) {
-        for (int d = 3; d < 6; ++d) {
-            if (d >= dim) record[17 + d] = 0.0f;
-            record[21 + d] = d < dim ? product(z, z + d * size, size) : 0.0f;
+    const Four a = touch[0], b = touch[1];
+    const float frame[3][3] = {{a.x, a.y, a.z},
+                               {b.x, b.y, b.z},
+                               {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x}};
+    float wrench[contact_rows][6];
+    #pragma unroll
+    for (int r = 0; r < contact_rows; ++r) {
+        #pragma unroll
+        for (int c = 0; c < 3; ++c) {
+            const bool acts = r < dim;
+            wrench[r][c] = r < 3 || !acts ? 0.0f : frame[r % 3][c];
+            wrench[r][3 + c] = r < 3 && acts ? frame[r % 3][c] : 0.0f;
         }
-        record[23] = invert(groups * weight[3]);
-        record[27] = invert(groups * (weight[4] + weight[5]));
-        record[28] = dt * force[1].x;
-        record[29] = dt * force[1].y;
-        record[30] = dt * force[1].z;
-        record[31] = keep_bits(dim);
+    }
+    Four x[contact_rows][own];
+    float speed[contact_rows], products[contact_rows * (contact_rows + 1) / 2];
+    const float* const point = reinterpret_cast<const float*>(contacts.pos.data) + 3 * con;
+    make_rows(x, mask, wrench, point, pair[0], pair[1], speed, products);
+    store_rows(x, mask, reinterpret_cast<Four*>(space.contact_z.data) + (size_t)con * contact_rows * space.contact_fours);
+    if (lane > 0) continue;
+    const auto invert = [&](float w) { return w > tiny ? 1.0f / w : 0.0f; };
+    const float across = products[2] > 0.0f && products[5] > 0.0f ? products[4] : 0.0f;
+    const float half = 0.5f * (products[2] - products[5]);
+    const float tangent = 0.5f * (products[2] + products[5]) + wp::sqrt(half * half + across * across);
+    const float groups = dim > 4 ? 3.0f : dim > 3 ? 2.0f : 1.0f;  // directions that are corrected at once may add up
+    const float approach = restitution > 0.0f && force[0].x <= 0.0f && -speed[0] > bounce ? -speed[0] : 0.0f;
+    Four* const record = reinterpret_cast<Four*>(space.contact.data) + (size_t)i * contact_record;
+    record[0] = Four{speed[0], speed[1], speed[2], a.w};
+    record[1] = Four{products[0], products[1], products[3], approach};
+    record[2] = Four{invert(products[0]), invert(groups * tangent), b.w, keep_bits(con)};
+    record[3] = Four{dt * force[0].x, dt * force[0].y, dt * force[0].z, keep_bits((int)(mask & 0xffffffffull))};
+    record[4] = Four{0.0f, 0.0f, 0.0f, keep_bits((int)(mask >> 32))};
+    record[5] = Four{a.w, 0.0f, 0.0f, 0.0f};
+    if (rough) {
+        constexpr int last = contact_rows - 1;  // so that indices are in bounds where there are three rows
+        constexpr int at3 = last < 3 ? 0 : 6, at4 = last < 4 ? 0 : 10, at5 = last < 5 ? 0 : 15;
+        constexpr int r3 = last < 3 ? 0 : 3, r4 = last < 4 ? 0 : 4, r5 = last < 5 ? 0 : 5;
         const float* const mu = reinterpret_cast<const float*>(contacts.friction.data) + 5 * con;
         const float* const surface = reinterpret_cast<const float*>(contacts.surfacevel.data) + 3 * con;
-        for (int d = 0; d < 5; ++d) record[36 + d] = mu[d];
-        record[41] = surface[0];
-        record[42] = work.hand.data[i] * surface[1];
-        record[43] = surface[2];
+        record[6] = Four{speed[r3], speed[r4], speed[r5], invert(groups * products[at3 + r3])};
+        record[7] = Four{products[at3], products[at4], products[at5], invert(groups * (products[at4 + r4] + products[at5 + r5]))};
+        record[8] = Four{dt * force[1].x, dt * force[1].y, dt * force[1].z, keep_bits(dim)};
+        record[9] = zero;
+        record[10] = Four{mu[0], mu[1], mu[2], mu[3]};
+        record[11] = Four{mu[4], surface[0], work.hand.data[i] * surface[1], surface[2]};
     }
 }
-#undef COUNT_BITS
-#undef HIGHEST_BIT
-#undef ALL_DONE

@@ -1,4 +1,4 @@
-"""Rows of a world in contact space: constraints, equalities and contacts, whitened by the factors of H."""
+"""Rows of a world in contact space: blocks of rows on dofs, equalities and contacts."""
 
 import functools
 import pathlib
@@ -8,50 +8,88 @@ import warp as wp
 from stickslip.physics.conesweep.layout import Bodies, Contacts, Equalities, RowSet, Tree, Work
 from stickslip.physics.conesweep.memory.warm_start import BOUNCE
 from stickslip.physics.conesweep.pack import FORCE, TOUCH
-from stickslip.physics.conesweep.prepare.inertia import LOCKED, TINY
+from stickslip.physics.conesweep.prepare.inertia import TINY
 from stickslip.physics.conesweep.prepare.inverse import Matrix
-from stickslip.physics.conesweep.space.layout import CONTACT_RECORD, ROUGH_RECORD, ROW_RECORD, Space
+from stickslip.physics.conesweep.space.layout import CONTACT_RECORD, ROUGH_RECORD, ROW_RECORD, Shape, Space
+from stickslip.physics.mjwarp.factor import factor_world
+from stickslip.physics.mjwarp.lanes import sync_warp
 
 wp.set_module_options({"enable_backward": False})
 
-_BODY = pathlib.Path(__file__).with_name("build.h").read_text()
+LOCKED = 1.0e-4
+"""Share of the inverse mass that two bodies of a tree would have apart, below which they hold each other."""
 
 
-def native_constants(**values: float) -> str:
-    """C++ constants before the text of a native function."""
+def native(name: str, shape: Shape, **constants: float) -> str:
+    """The C++ of a native function: constants, then `common.h` and its own text."""
+    constants = {
+        "lanes": shape.lanes,
+        "chunks": shape.chunks,
+        "fours": shape.fours,
+        "contact_rows": shape.rows,
+        "contact_record": ROUGH_RECORD if shape.rows > 3 else CONTACT_RECORD,
+        "row_record": ROW_RECORD,
+        "force_rows": int(FORCE),
+        "rough": shape.rows > 3,
+        "tiny": float(TINY),
+        **constants,
+    }
     lines = []
-    for name, value in values.items():
+    for constant, value in constants.items():
         if isinstance(value, bool):
-            lines.append(f"constexpr bool {name} = {str(value).lower()};")
+            lines.append(f"constexpr bool {constant} = {str(value).lower()};")
         elif isinstance(value, int):
-            lines.append(f"constexpr int {name} = {value};")
+            lines.append(f"constexpr int {constant} = {value};")
         else:
-            lines.append(f"constexpr float {name} = {float(value)!r}f;")
-    return "\n".join(lines) + "\n"
+            lines.append(f"constexpr float {constant} = {float(value)!r}f;")
+    folder = pathlib.Path(__file__).parent
+    return "\n".join([*lines, *((folder / file).read_text() for file in ("common.h", f"{name}.h", "end.h"))])
+
+
+@wp.kernel
+def factor(nlane: int, nv: int, matrix: Matrix, space: Space):
+    """H = L' D L of a world, L by chunks, and the root of one over D."""
+    thread = wp.tid()
+    worldid = thread / nlane
+    lane = thread - worldid * nlane
+    factor_world(
+        nv, matrix.M_rownnz, matrix.M_rowadr, matrix.M_colind, matrix.H, space.L, space.Dinv, worldid, lane, nlane
+    )
+    sync_warp(nlane)
+    for i in range(lane, nv, nlane):
+        space.root[worldid, i] = wp.sqrt(space.Dinv[worldid, i])
+    for e in range(lane, space.L4_size, nlane):
+        places = space.gather[e]
+        row = wp.vec4()
+        for k in range(4):
+            if places[k] >= 0:
+                row[k] = space.L[worldid, places[k]]
+        space.L4[worldid * space.L4_size + e] = row
+
+
+@wp.func
+def list_blocks(rows: RowSet, space: Space, worldid: int):
+    """The blocks with rows that act; by one lane."""
+    count = int(0)
+    for b in range(space.active.shape[1]):
+        acts = bool(False)
+        for r in range(4 * b, wp.min(4 * b + 4, rows.n)):
+            acts = acts or rows.kind[worldid, r] > 0
+        if acts:
+            space.active[worldid, count] = b
+            count += 1
+    space.nactive[worldid] = count
 
 
 @functools.cache
-def build_kernel(rows: int, fours: int) -> wp.Kernel:
-    """`build` for contacts of up to so many rows, and chunks of so many vectors of four."""
-    constants = native_constants(
-        per=4 * fours,
-        contact_rows=rows,
-        contact_record=ROUGH_RECORD if rows > 3 else CONTACT_RECORD,
-        row_record=ROW_RECORD,
-        touch_rows=int(TOUCH),
-        force_rows=int(FORCE),
-        rough=rows > 3,
-        locked=float(LOCKED),
-        tiny=float(TINY),
-        bounce=float(BOUNCE),
-    )
+def build_kernel(shape: Shape) -> wp.Kernel:
+    """`build` for models of this shape."""
 
-    @wp.func_native(constants + _BODY)
+    @wp.func_native(native("build", shape, touch_rows=int(TOUCH), locked=LOCKED, bounce=float(BOUNCE)))
     def build(
         tree: Tree,
         contacts: Contacts,
         bodies: Bodies,
-        matrix: Matrix,
         work: Work,
         rows: RowSet,
         equalities: Equalities,
@@ -60,28 +98,32 @@ def build_kernel(rows: int, fours: int) -> wp.Kernel:
         restitution: float,
         worldid: int,
         lane: int,
-        nlane: int,
+        unit: int,
+        nunit: int,
     ): ...
+
+    lanes = shape.lanes
 
     @wp.kernel(module="unique", enable_backward=False)
     def _build(
-        nlane: int,
+        nunit: int,
         restitution: float,
         tree: Tree,
         contacts: Contacts,
         bodies: Bodies,
-        matrix: Matrix,
         work: Work,
         rows: RowSet,
         equalities: Equalities,
         space: Space,
     ):
         thread = wp.tid()
-        worldid = thread / nlane
-        lane = thread - worldid * nlane
+        group = thread / lanes
+        lane = thread - group * lanes
+        worldid = group / nunit
+        unit = group - worldid * nunit
         dt = bodies.timestep[worldid % bodies.timestep.shape[0]]
-        build(
-            tree, contacts, bodies, matrix, work, rows, equalities, space, dt, restitution, worldid, lane, nlane
-        )
+        if unit == 0 and lane == 0:
+            list_blocks(rows, space, worldid)
+        build(tree, contacts, bodies, work, rows, equalities, space, dt, restitution, worldid, lane, unit, nunit)
 
     return _build

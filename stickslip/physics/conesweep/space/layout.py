@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -13,53 +14,91 @@ wp.set_module_options({"enable_backward": False})
 MOST_CHUNKS = 64
 """Chunks of dofs, at most: a mask of them has as many bits."""
 
-CONTACT_RECORD = 5
-ROUGH_RECORD = 11
+CONTACT_RECORD = 6
+ROUGH_RECORD = 12
 """Rows of four numbers of a contact's record, without and with spin and rolling.
 
-Without: velocities without forces and distance; what the normal impulse changes, and approach (< 0: it bounces); forces
-per velocity of normal and tangents, friction and contact; impulse and half of the mask; impulse before a jump and the
-other half. With spin and rolling: the same of these, coefficients of friction, velocity of the surface.
+- velocities without forces; distance at the start of the substep
+- inverse mass of the normal and its products with the tangents; approach (< 0: it bounces)
+- velocity to impulse of normal and tangents; friction (see `layout`); number of the contact
+- impulse; half of the mask
+- impulse before a jump; the other half
+- distance at the start of the step; the cone's multiplier
+
+The others are the first five of spin and rolling, coefficients of friction, and the velocity of the surface.
 """
 
 ROW_RECORD = 4
-"""Rows of four numbers of a row's record: velocity without forces, residual and bounds of the impulse; inverse mass,
-impulse, impulse before a jump and kind; what the rows before it in its block change, and its place; its mask."""
+"""Rows of four numbers of a row's record.
+
+- velocity without forces, residual at the start of the substep, bounds of the impulse
+- velocity to impulse (0: idle), impulse, impulse before a jump, kind
+- products with the rows before it in its block, inverse mass
+- residual at the start of the step
+"""
+
+
+class Shape(NamedTuple):
+    """What kernels of contact space are made for.
+
+    Attributes:
+        rows: of a contact, at most
+        fours: vectors of four dofs that a chunk has
+        chunks: of a lane
+        lanes: that share a row; on the CPU one
+    """
+
+    rows: int
+    fours: int
+    chunks: int
+    lanes: int
 
 
 @wp.struct
 class Space:
-    """Rows of the worlds in contact space; see `build.h`. Rows on dofs that act are packed, four of them a block."""
+    """Rows of the worlds in contact space; see `common.h`. Rows on dofs come in blocks of four."""
 
+    nv: int
     nchunk: int
-    width: int  # dofs of all chunks
-    row_size: int  # of all rows of a world, in vectors of four
+    L4_size: int  # sizes are of a world, in vectors of four
+    row_size: int
     equality_size: int
     contact_fours: int  # longest row of a contact, in vectors of four
+    moves: wp.array2d[int]  # (nbody, nchunk) dofs of a chunk that move a body, as bits
     body_mask: wp.array[wp.uint64]  # (nbody,) chunks of the dofs that move a body
-    row_mask: wp.array[wp.uint64]  # (nrow,)
-    row_adr: wp.array[int]
+    dof_mask: wp.array[wp.uint64]  # (nv,) chunks of a dof and of those above it
+    dof_adr: wp.array[int]  # where its row of L4 begins
+    block_mask: wp.array[wp.uint64]  # (nblock,)
+    block_adr: wp.array[int]
     equality_mask: wp.array[wp.uint64]  # (nequality,)
     equality_adr: wp.array[int]
+    gather: wp.array[wp.vec4i]  # (L4_size,) where the numbers of L4 are in L; -1: 0
     L: wp.array2d[float]  # (nworld, nC) H = L' D L in the sparse structure of M
     Dinv: wp.array2d[float]  # (nworld, nv)
-    root: wp.array2d[float]  # (nworld, nv) its root
-    nactive: wp.array[int]  # (nworld,) rows that act
-    active: wp.array2d[int]  # (nworld, nrow)
-    row: wp.array[wp.vec4]  # records of those
+    L4: wp.array[wp.vec4]  # (nworld L4_size,) L by chunks
+    root: wp.array2d[float]  # (nworld, dofs of all chunks) root of Dinv
+    nactive: wp.array[int]  # (nworld,) blocks that act
+    active: wp.array2d[int]  # (nworld, nblock)
+    row: wp.array[wp.vec4]  # records of rows
     row_z: wp.array[wp.vec4]
     equality_z: wp.array[wp.vec4]
     equality_speed: wp.array[float]  # (nworld nequality 6,) without forces
-    equality_apart: wp.array[float]  # inverse masses, were the two bodies not of one tree
     contact: wp.array[wp.vec4]  # (2 N,) records of sorted contacts
     contact_z: wp.array[wp.vec4]  # (N,) rows of contacts, in MuJoCo Warp's order
-    y: wp.array[wp.vec4]  # (nworld nchunk fours,) impulses at the end of the step
-    x: wp.array[wp.vec4]  # displacement
 
 
 def fours_of_chunk(nv: int) -> int:
     """Vectors of four dofs that a chunk has."""
     return max(1, -(-nv // (4 * MOST_CHUNKS)))
+
+
+def shape_of(mjm: mujoco.MjModel, rows: int, lanes: int) -> Shape:
+    """The shape of a model; the chunks of a lane are a power of two, so that there are few kernels for many models."""
+    fours = fours_of_chunk(mjm.nv)
+    chunks = 1
+    while 4 * fours * chunks * lanes < mjm.nv:
+        chunks *= 2
+    return Shape(rows, fours, chunks, lanes)
 
 
 def masks_of(mjm: mujoco.MjModel, dofs: Sequence[Sequence[int]]) -> NDArray[np.uint64]:
@@ -91,3 +130,27 @@ def longest_contact(masks: NDArray[np.uint64]) -> int:
 def places(sizes: Sequence[int]) -> list[int]:
     """Where things of these sizes begin, one after the other; last, the end."""
     return [int(place) for place in itertools.accumulate(sizes, initial=0)]
+
+
+def gather_factor(mjm: mujoco.MjModel, masks: NDArray[np.uint64]) -> tuple[NDArray[np.integer], list[int]]:
+    """Where the numbers of L by chunks are in the sparse L, and where each dof begins; last, the end."""
+    fours = fours_of_chunk(mjm.nv)
+    per = 4 * fours
+    adr = places(list(fours * count_bits(masks)))
+    table = np.full((adr[-1] * 4,), -1, dtype=np.int32)
+    for i in range(mjm.nv):
+        chunks = [c for c in range(MOST_CHUNKS) if int(masks[i]) >> c & 1]
+        for k in range(mjm.M_rownnz[i] - 1):
+            j = mjm.M_colind[mjm.M_rowadr[i] + k]
+            table[4 * adr[i] + chunks.index(j // per) * per + j % per] = mjm.M_rowadr[i] + k
+    return table.reshape(-1, 4), adr
+
+
+def dofs_moving(chains: Sequence[Sequence[int]], nv: int) -> NDArray[np.integer]:
+    """For each body and chunk, the dofs that move the body, as bits."""
+    per = 4 * fours_of_chunk(nv)
+    bits = np.zeros((len(chains), -(-nv // per)), dtype=np.int64)
+    for body, chain in enumerate(chains):
+        for i in chain:
+            bits[body, i // per] |= 1 << (i % per)
+    return bits.astype(np.uint32).astype(np.int32)

@@ -1,15 +1,13 @@
 """The sweeps in contact space: exact Gauss-Seidel over rows on dofs, equalities and contacts."""
 
 import functools
-import pathlib
 
 import warp as wp
 
 from stickslip.physics.conesweep.layout import FRICTION, LIMIT, Bodies, Equalities, RowSet, Settings, Work
-from stickslip.physics.conesweep.pack import FORCE
-from stickslip.physics.conesweep.prepare.inertia import TINY
-from stickslip.physics.conesweep.space.build import native_constants
-from stickslip.physics.conesweep.space.layout import CONTACT_RECORD, ROUGH_RECORD, ROW_RECORD, Space
+from stickslip.physics.conesweep.memory.report import Result
+from stickslip.physics.conesweep.space.build import native
+from stickslip.physics.conesweep.space.layout import Shape, Space
 from stickslip.physics.conesweep.substeps import count_passes, count_substeps
 from stickslip.physics.conesweep.sweep.aitken import ALIKE, ASTRAY
 from stickslip.physics.conesweep.sweep.cone import CLOSE, MIN_FRICTION
@@ -20,21 +18,21 @@ wp.set_module_options({"enable_backward": False})
 INNER = 4
 """Passes over the directions of a connect or weld when it is resolved."""
 
-_BODY = pathlib.Path(__file__).with_name("sweep.h").read_text()
+START, SETTLE, PUSH = range(3)
+"""What a visit of a row, an equality or a contact does: its forces act for the first time; it is resolved; its depth is
+taken out."""
 
 
 @functools.cache
-def sweep_kernel(rows: int, fours: int, chunks: int) -> wp.Kernel:
-    """`sweep` for contacts of up to so many rows, chunks of so many vectors of four, and chunks of a lane."""
-    constants = native_constants(
-        chunks=chunks,
-        fours=fours,
-        contact_rows=rows,
-        contact_record=ROUGH_RECORD if rows > 3 else CONTACT_RECORD,
-        row_record=ROW_RECORD,
-        force_rows=int(FORCE),
+def sweep_kernel(shape: Shape) -> wp.Kernel:
+    """`sweep` for models of this shape."""
+    source = native(
+        "sweep",
+        shape,
+        start=START,
+        settle=SETTLE,
+        push=PUSH,
         inner=INNER,
-        rough=rows > 3,
         limit=int(LIMIT),
         friction=int(FRICTION),
         growth=float(GROWTH),
@@ -42,17 +40,17 @@ def sweep_kernel(rows: int, fours: int, chunks: int) -> wp.Kernel:
         fastest=float(PUSH_OUT),
         least=float(MIN_FRICTION),
         near=float(CLOSE),
-        tiny=float(TINY),
         alike=float(ALIKE),
         astray=float(ASTRAY),
     )
 
-    @wp.func_native(constants + _BODY)
+    @wp.func_native(source)
     def sweep(
         work: Work,
         rows: RowSet,
         equalities: Equalities,
         space: Space,
+        result: Result,
         dt: float,
         h: float,
         share: float,
@@ -64,12 +62,12 @@ def sweep_kernel(rows: int, fours: int, chunks: int) -> wp.Kernel:
         passes: int,
         worldid: int,
         lane: int,
-        nlane: int,
     ): ...
+
+    lanes = shape.lanes
 
     @wp.kernel(module="unique", enable_backward=False)
     def _sweep(
-        nlane: int,
         bodies: Bodies,
         settings: Settings,
         jump: float,
@@ -77,11 +75,12 @@ def sweep_kernel(rows: int, fours: int, chunks: int) -> wp.Kernel:
         rows: RowSet,
         equalities: Equalities,
         space: Space,
+        result: Result,
     ):
-        """All sweeps of a step."""
+        """All sweeps of a step; what they change of the motion of dofs, and the impulses on them."""
         thread = wp.tid()
-        worldid = thread / nlane
-        lane = thread - worldid * nlane
+        worldid = thread / lanes
+        lane = thread - worldid * lanes
         dt = bodies.timestep[worldid % bodies.timestep.shape[0]]
         substeps = count_substeps(settings.substeps, dt)
         share = 1.0 - wp.pow(1.0 - settings.correction, 1.0 / float(substeps))  # of the depth, in a substep
@@ -90,6 +89,7 @@ def sweep_kernel(rows: int, fours: int, chunks: int) -> wp.Kernel:
             rows,
             equalities,
             space,
+            result,
             dt,
             dt / float(substeps),
             share,
@@ -101,7 +101,6 @@ def sweep_kernel(rows: int, fours: int, chunks: int) -> wp.Kernel:
             count_passes(settings.passes, dt),
             worldid,
             lane,
-            nlane,
         )
 
     return _sweep

@@ -1,0 +1,59 @@
+// What `build.h` and `sweep.h` begin with: lanes, chunks of dofs, and rows in contact space.
+//
+// With H = L' D L, row r of the Jacobian becomes z_r = D^-1/2 L'^-1 J_r', so that J_r H^-1 J_s' = z_r . z_s. L has no
+// fill-in: z_r is zero but for the dofs that move the bodies of the row, and those above them in their trees. Dofs come
+// in chunks of four or a multiple; a row has a mask of chunks, and only these are stored, one after the other. Each lane
+// holds the chunks whose number is its own modulo the number of lanes, in registers.
+//
+// Before this text come the constants: lanes, chunks (of a lane), fours (vectors of four in a chunk), contact_rows,
+// contact_record, row_record, rough, tiny, and those of each function.
+#if defined(__CUDA_ARCH__)
+const unsigned group = lanes < 32 ? ((1u << lanes) - 1u) << (threadIdx.x & 31 & ~(lanes - 1)) : 0xffffffffu;
+#define COUNT_BITS(m) __popcll(m)
+#define FROM_LANE(v, source) __shfl_sync(group, v, source, lanes)
+#define ALL_READ() __syncwarp(group)
+#define ROOT(a) rsqrtf(a)
+#define DIVIDE(a, b) __fdividef(a, b)
+#else
+#define COUNT_BITS(m) __builtin_popcountll(m)
+#define FROM_LANE(v, source) (v)
+#define ALL_READ()
+#define ROOT(a) (1.0f / wp::sqrt(a))
+#define DIVIDE(a, b) ((a) / (b))
+#endif
+typedef unsigned long long Mask;
+struct alignas(16) Four { float x, y, z, w; };
+constexpr int own = chunks * fours;
+const Four zero = {0.0f, 0.0f, 0.0f, 0.0f};
+const auto dot = [](const Four& a, const Four& b) { return (a.x * b.x + a.y * b.y) + (a.z * b.z + a.w * b.w); };
+const auto add = [](Four& a, float s, const Four& b) { a.x += s * b.x; a.y += s * b.y; a.z += s * b.z; a.w += s * b.w; };
+const auto part = [](const Four& a, int m) { return m == 0 ? a.x : m == 1 ? a.y : m == 2 ? a.z : a.w; };
+const auto bits = [](float value) { union { float f; int i; } u; u.f = value; return u.i; };
+const auto keep_bits = [](int value) { union { int i; float f; } u; u.i = value; return u.f; };
+const auto mask_of = [&](float low, float high) { return (Mask)(unsigned)bits(low) | (Mask)(unsigned)bits(high) << 32; };
+const auto least_of = [](float a, float b) { return a < b ? a : b; };
+const auto most_of = [](float a, float b) { return a > b ? a : b; };
+const auto clamp = [](float v, float a, float b) { return v < a ? a : v > b ? b : v; };
+// The sums over lanes of a few numbers, for all lanes.
+const auto add_lanes = [&](auto& values) {
+#if defined(__CUDA_ARCH__)
+    #pragma unroll
+    for (int o = lanes / 2; o > 0; o /= 2) {
+        #pragma unroll
+        for (int n = 0; n < sizeof(values) / sizeof(float); ++n) values[n] += __shfl_xor_sync(group, values[n], o);
+    }
+#endif
+};
+// For each own chunk k (number `chunk`) in a mask: its place `at` among those of the mask, in vectors of four.
+#if defined(__CUDA_ARCH__)
+#define FOR_CHUNKS(mask)                                                              \
+    _Pragma("unroll") for (int k = 0, chunk = lane; k < chunks; ++k, chunk += lanes)  \
+        if (chunk < 64 && ((mask) >> chunk & 1ull))                                   \
+            for (int at = COUNT_BITS((mask) & ((1ull << chunk) - 1ull)) * fours, once = 1; once; once = 0)
+#else
+#define FOR_CHUNKS(mask)                                                  \
+    for (int k = 0, chunk = 0, at = 0; k < chunks && (mask) >> k; ++k, ++chunk) \
+        if ((mask) >> k & 1ull) for (int once = 1; once; once = 0, at += fours)
+#endif
+const Four* const L4 = reinterpret_cast<const Four*>(space.L4.data) + (size_t)worldid * space.L4_size;
+const Four* const root = reinterpret_cast<const Four*>(space.root.data) + (size_t)worldid * space.nchunk * fours;

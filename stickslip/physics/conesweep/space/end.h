@@ -1,0 +1,6 @@
+#undef COUNT_BITS
+#undef FROM_LANE
+#undef ALL_READ
+#undef ROOT
+#undef DIVIDE
+#undef FOR_CHUNKS
