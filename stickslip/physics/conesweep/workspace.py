@@ -83,7 +83,7 @@ def make_workspace(mjm: mujoco.MjModel, d: mjw.Data) -> Workspace:
     if d.qpos.device.is_cuda:
         nlane, wide = _lanes(mjm, d)
         lanes_of_row = _lanes_of_row(mjm, d)
-    shape = shape_of(mjm, most_rows(mjm), lanes_of_row)
+    shape = shape_of(mjm, most_rows(mjm), lanes_of_row, bool(columns), bool(equalities_of_model(mjm)[0]))
     counters = wp.zeros(d.nworld + 1, dtype=int)
     work = _make_work(mjm, d.nworld, d.naconmax, max(nlane, wide), coupled)
     work.num, work.cursor = counters[: d.nworld], counters[d.nworld :]

@@ -12,6 +12,7 @@ const auto solve_half = [&](auto& x, Mask mask) {
     constexpr int count = sizeof(x) / sizeof(x[0]);
     #pragma unroll
     for (int k = chunks - 1; k >= 0; --k) {
+        #pragma unroll 1
         for (int source = lanes - 1; source >= 0; --source) {
             const int chunk = source + k * lanes;
             if (chunk >= 64 || !(mask >> chunk & 1ull)) continue;
@@ -110,6 +111,7 @@ const auto make_rows = [&](auto& x, Mask mask, const auto& wrench, const float* 
     #pragma unroll
     for (int r = 0; r < count; ++r) apart[r] = 0.0f;
     if (tree.body_treeid.data[body1] == tree.body_treeid.data[body2]) {
+        #pragma unroll 1
         for (int side = 0; side < 2; ++side) {
             clear(x);
             add_body(x, mask, wrench, point, side ? body2 : body1, 1.0f, speed);
@@ -124,8 +126,8 @@ const auto make_rows = [&](auto& x, Mask mask, const auto& wrench, const float* 
     clear(x);
     #pragma unroll
     for (int r = 0; r < count; ++r) speed[r] = 0.0f;
-    add_body(x, mask, wrench, point, body1, -1.0f, speed);
-    add_body(x, mask, wrench, point, body2, 1.0f, speed);
+    #pragma unroll 1
+    for (int side = 0; side < 2; ++side) add_body(x, mask, wrench, point, side ? body2 : body1, side ? 1.0f : -1.0f, speed);
     add_lanes(speed);
     solve_half(x, mask);
     multiply(x, products);
@@ -144,7 +146,8 @@ const auto store_rows = [&](const auto& x, Mask mask, Four* z) {
 
 // rows on dofs, four a block
 const int nrow = rows.n, nblock = (nrow + 3) / 4;
-for (int b = unit; b < nblock; b += nunit) {
+#pragma unroll 1
+for (int b = unit; has_rows && b < nblock; b += nunit) {
     int kind[4];
     bool acts = false;
     #pragma unroll
@@ -208,7 +211,8 @@ for (int b = unit; b < nblock; b += nunit) {
 }
 // connects and welds: six wrenches about the point of each
 const int nequality = equalities.n;
-for (int n = unit; n < nequality; n += nunit) {
+#pragma unroll 1
+for (int n = unit; has_equalities && n < nequality; n += nunit) {
     const size_t place = (size_t)worldid * nequality + n;
     if (equalities.active.data[place] == 0) continue;
     const Mask mask = space.equality_mask.data[n];
@@ -235,6 +239,7 @@ for (int n = unit; n < nequality; n += nunit) {
 }
 // contacts
 const int adr = work.adr.data[worldid], num = work.num.data[worldid];
+#pragma unroll 1
 for (int n = unit; n < num; n += nunit) {
     const int i = adr + n;
     const int con = work.con.data[i];

@@ -31,6 +31,8 @@ def native(name: str, shape: Shape, **constants: float) -> str:
         "row_record": ROW_RECORD,
         "force_rows": int(FORCE),
         "rough": shape.rows > 3,
+        "has_rows": shape.has_rows,
+        "has_equalities": shape.has_equalities,
         "tiny": float(TINY),
         **constants,
     }

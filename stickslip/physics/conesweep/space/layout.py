@@ -46,12 +46,16 @@ class Shape(NamedTuple):
         fours: vectors of four dofs that a chunk has
         chunks: of a lane
         lanes: that share a row; on the CPU one
+        has_rows: whether there are rows on dofs
+        has_equalities: whether there are connects or welds
     """
 
     rows: int
     fours: int
     chunks: int
     lanes: int
+    has_rows: bool
+    has_equalities: bool
 
 
 @wp.struct
@@ -92,13 +96,13 @@ def fours_of_chunk(nv: int) -> int:
     return max(1, -(-nv // (4 * MOST_CHUNKS)))
 
 
-def shape_of(mjm: mujoco.MjModel, rows: int, lanes: int) -> Shape:
+def shape_of(mjm: mujoco.MjModel, rows: int, lanes: int, has_rows: bool, has_equalities: bool) -> Shape:
     """The shape of a model; the chunks of a lane are a power of two, so that there are few kernels for many models."""
     fours = fours_of_chunk(mjm.nv)
     chunks = 1
     while 4 * fours * chunks * lanes < mjm.nv:
         chunks *= 2
-    return Shape(rows, fours, chunks, lanes)
+    return Shape(rows, fours, chunks, lanes, has_rows, has_equalities)
 
 
 def masks_of(mjm: mujoco.MjModel, dofs: Sequence[Sequence[int]]) -> NDArray[np.uint64]:

@@ -28,7 +28,7 @@ Four* const contact_records = reinterpret_cast<Four*>(space.contact.data) + (siz
 const Four* const contact_z = reinterpret_cast<const Four*>(space.contact_z.data);
 const int contact_size = contact_rows * space.contact_fours;
 float elapsed = 0.0f;  // since the start of the step
-const float per_h = 1.0f / h;
+const float per_h = 1.0f / h, per_dt = 1.0f / dt;
 
 // x with K x = -u in the last `count` directions, one after the other, except those without compliance
 const auto cancel = [&](const float* K, const float* u, int count, float* out) {
@@ -37,13 +37,17 @@ const auto cancel = [&](const float* K, const float* u, int count, float* out) {
         left[i] = u[i];
         out[i] = 0.0f;
     }
-    for (int run = 0; run < inner; ++run)
-        for (int i = 6 - count; i < 6; ++i) {
-            if (K[7 * i] <= tiny) continue;
-            const float change = -left[i] / K[7 * i];
+    #pragma unroll 1
+    for (int run = 0; run < inner; ++run) {
+        #pragma unroll
+        for (int i = 0; i < 6; ++i) {
+            if (i < 6 - count || K[7 * i] <= tiny) continue;
+            const float change = DIVIDE(-left[i], K[7 * i]);
             out[i] += change;
+            #pragma unroll
             for (int j = 0; j < 6; ++j) left[j] += K[6 * j + i] * change;
         }
+    }
 };
 
 // Four rows on dofs. START: their forces act for the first time. PUSH: depth is taken out.
@@ -126,6 +130,7 @@ const auto visit_equality = [&](int number, int task) {
     const float* const K = equality_K + 36 * number;
     float d[6];
     if (task == start) {
+        #pragma unroll
         for (int r = 0; r < 6; ++r) d[r] = dt * equality_f[6 * number + r];
     } else {
         float u[6] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f}, moved[6] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
@@ -154,10 +159,12 @@ const auto visit_equality = [&](int number, int task) {
             cancel(K, u, count, d);
         } else {
             float f[6];
+            #pragma unroll
             for (int r = 0; r < 6; ++r) f[r] = equality_f[6 * number + r];
             cancel(K, u, count, d);
             ALL_READ();
-            for (int r = 0; r < 6; ++r) equality_f[6 * number + r] = f[r] + d[r] / dt;
+            #pragma unroll
+            for (int r = 0; r < 6; ++r) equality_f[6 * number + r] = f[r] + d[r] * per_dt;
         }
     }
     FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
@@ -243,7 +250,8 @@ const auto visit_contact = [&](int number, int task, bool is_first) {
         add_lanes(sums);
         const float depth = -(a.w + h * (a.x + sums[0]) + slop);
         if (depth <= 0.0f) return;
-        const float wanted = least_of(share * depth * (1.0f + growth * depth / (depth + deep)), fastest * h) - sums[1];
+        const float more = 1.0f + growth * DIVIDE(depth, depth + deep);
+        const float wanted = least_of(share * depth * more, fastest * h) - sums[1];
         if (wanted <= 0.0f) return;
         FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) add(pushed[k * fours + n], wanted * c.x, z[at + n]);
         return;
@@ -358,6 +366,7 @@ if (nactive + nequality + num > 0) {
     // runs over all units: the warm start, then for each substep its sweeps with their passes, and one that takes out depth
     const int nsweep = substeps * sweeps;
     int n = -1, run = 0, task = start;
+    #pragma unroll 1
     while (n < nsweep) {
         const bool is_back = task == settle && run % 2 == 1;
         const bool is_first = task == settle && run == 0 && n % sweeps == 0;
@@ -371,8 +380,15 @@ if (nactive + nequality + num > 0) {
             }
             if (is_second) mark_forces(0.0f);
         }
-        for (int e = 0; e < nactive; ++e) visit_rows(active[is_back ? nactive - 1 - e : e], task, is_first);
-        for (int e = 0; e < nequality; ++e) visit_equality(is_back ? nequality - 1 - e : e, task);
+        if (has_rows) {
+            #pragma unroll 1
+            for (int e = 0; e < nactive; ++e) visit_rows(active[is_back ? nactive - 1 - e : e], task, is_first);
+        }
+        if (has_equalities) {
+            #pragma unroll 1
+            for (int e = 0; e < nequality; ++e) visit_equality(is_back ? nequality - 1 - e : e, task);
+        }
+        #pragma unroll 1
         for (int e = 0; e < num; ++e) visit_contact(is_back ? num - 1 - e : e, task, is_first);
         if (may_jump && run == passes - 1 && is_second) {
             // Aitken: where two sweeps change a world in the same way, go to where all further ones would lead
@@ -425,13 +441,13 @@ ALL_READ();
 for (int n = lane; n < 4 * nactive; n += lanes) {
     const int row = 4 * active[n / 4] + n % 4;
     if (row < nrow && rows.kind.data[(size_t)worldid * nrow + row] > 0)
-        rows.f.data[(size_t)worldid * nrow + row] = row_records[row * row_record + 1].y / dt;
+        rows.f.data[(size_t)worldid * nrow + row] = row_records[row * row_record + 1].y * per_dt;
 }
 for (int n = lane; n < num; n += lanes) {
     const Four* const record = contact_records + n * contact_record;
     Four* const f = reinterpret_cast<Four*>(work.f.data) + force_rows * (adr + n);
-    f[0] = Four{record[3].x / dt, record[3].y / dt, record[3].z / dt, 0.0f};
-    if (rough) f[1] = Four{record[8].x / dt, record[8].y / dt, record[8].z / dt, 0.0f};
+    f[0] = Four{record[3].x * per_dt, record[3].y * per_dt, record[3].z * per_dt, 0.0f};
+    if (rough) f[1] = Four{record[8].x * per_dt, record[8].y * per_dt, record[8].z * per_dt, 0.0f};
 }
 // Velocities and displacements of dofs, L^-1 D^-1/2 y and x; and forces on them, L' D^1/2 y: from the first dof to the last.
 const int nv = space.nv;
@@ -446,8 +462,8 @@ for (int k = 0; k < chunks; ++k) {
     for (int n = 0; n < fours; ++n) {
         const int e = k * fours + n;
         const Four s = chunk < space.nchunk ? root[chunk * fours + n] : zero;
-        force[e] = Four{s.x > 0.0f ? y[e].x / s.x : 0.0f, s.y > 0.0f ? y[e].y / s.y : 0.0f,
-                        s.z > 0.0f ? y[e].z / s.z : 0.0f, s.w > 0.0f ? y[e].w / s.w : 0.0f};
+        const auto over = [&](float a, float b) { return b > 0.0f ? DIVIDE(a, b) : 0.0f; };
+        force[e] = Four{over(y[e].x, s.x), over(y[e].y, s.y), over(y[e].z, s.z), over(y[e].w, s.w)};
         y0[e] = force[e];
         y[e] = Four{y[e].x * s.x, y[e].y * s.y, y[e].z * s.z, y[e].w * s.w};
         x[e] = Four{x[e].x * s.x, x[e].y * s.y, x[e].z * s.z, x[e].w * s.w};
@@ -455,6 +471,7 @@ for (int k = 0; k < chunks; ++k) {
 }
 #pragma unroll
 for (int own_chunk = 0; own_chunk < chunks; ++own_chunk) {
+    #pragma unroll 1
     for (int source = 0; source < lanes && source + own_chunk * lanes < space.nchunk; ++source) {
         #pragma unroll
         for (int m = 0; m < 4 * fours; ++m) {
