@@ -35,7 +35,7 @@ from stickslip.physics.conesweep.prepare.inverse import Matrix
 from stickslip.physics.conesweep.prepare.rows import Joints, Welds
 from stickslip.physics.conesweep.space import finish
 from stickslip.physics.conesweep.space.build import build_kernel, factor
-from stickslip.physics.conesweep.space.sweep import sweep_kernel
+from stickslip.physics.conesweep.space.sweep import block_threads, sweep_kernel
 from stickslip.physics.conesweep.substeps import count_passes, count_substeps
 from stickslip.physics.conesweep.sweep import aitken, sweep
 from stickslip.physics.conesweep.workspace import Workspace
@@ -290,7 +290,8 @@ def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, H: wp.array)
         wp.launch(build_kernel(s.shape), inputs=inputs, **_threads(d, s.nunit * s.shape.lanes))
         jump = min(settings.jump, LINKED_JUMP) if traits.linked else settings.jump
         inputs = [bodies, settings, jump, *held, s.space, result]
-        wp.launch(sweep_kernel(s.shape), inputs=inputs, **_threads(d, s.shape.lanes))
+        lanes = s.shape.lanes
+        wp.launch(sweep_kernel(s.shape), d.nworld * lanes, inputs=inputs, block_dim=block_threads(lanes))
     else:
         inputs = [s.nlane, tree, bodies, settings, s.work]
         wp.launch(_sweep_kernel(traits.rough), inputs=inputs, **_threads(d, s.nlane))

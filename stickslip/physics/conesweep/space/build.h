@@ -88,7 +88,7 @@ const auto add_body = [&](auto& x, Mask mask, const auto& wrench, const float* p
     }
 };
 // Products of rows: of each with itself, and of all with the first `firsts`, into a matrix.
-const auto multiply = [&](const auto& x, auto& products) {
+const auto multiply_rows = [&](const auto& x, auto& products) {
     constexpr int count = sizeof(x) / sizeof(x[0]);
     #pragma unroll
     for (int r = 0, e = 0; r < count; ++r) {
@@ -130,7 +130,7 @@ const auto make_rows = [&](auto& x, Mask mask, const auto& wrench, const float* 
     for (int side = 0; side < 2; ++side) add_body(x, mask, wrench, point, side ? body2 : body1, side ? 1.0f : -1.0f, speed);
     add_lanes(speed);
     solve_half(x, mask);
-    multiply(x, products);
+    multiply_rows(x, products);
     #pragma unroll
     for (int r = 0, e = 0; r < count; e += ++r)
         if (products[e + r] < locked * apart[r]) products[e + r] = 0.0f;
@@ -184,7 +184,7 @@ for (int b = unit; has_rows && b < nblock; b += nunit) {
     }
     solve_half(x, mask);
     float products[10];
-    multiply(x, products);
+    multiply_rows(x, products);
     store_rows(x, mask, reinterpret_cast<Four*>(space.row_z.data) + (size_t)worldid * space.row_size + space.block_adr.data[b]);
     if (lane == 0) {
         #pragma unroll
@@ -205,7 +205,8 @@ for (int b = unit; has_rows && b < nblock; b += nunit) {
             record[0] = Four{speed[r], phi, low, high};
             record[1] = Four{weight > tiny ? 1.0f / weight : 0.0f, f, 0.0f, keep_bits(kind[r])};
             record[2] = Four{r > 0 ? products[e] : 0.0f, r > 1 ? products[e + 1] : 0.0f, r > 2 ? products[e + 2] : 0.0f, weight};
-            record[3] = Four{phi, 0.0f, 0.0f, 0.0f};
+            record[3] = Four{phi, keep_bits(space.block_adr.data[b]), keep_bits((int)(mask & 0xffffffffull)),
+                             keep_bits((int)(mask >> 32))};
         }
     }
 }

@@ -55,5 +55,60 @@ const auto add_lanes = [&](auto& values) {
     for (int k = 0, chunk = 0, at = 0; k < chunks && (mask) >> k; ++k, ++chunk) \
         if ((mask) >> k & 1ull) for (int once = 1; once; once = 0, at += fours)
 #endif
+// Some rows that lie `size` vectors apart, with the chunks of a mask. Where a lane has few chunks, it keeps them in `kept`
+// between `fetch` and `apply`; otherwise they are read again.
+#if defined(__CUDA_ARCH__)
+constexpr bool is_kept = own <= 4;
+#else
+constexpr bool is_kept = false;
+#endif
+const auto fetch = [&](auto& kept, const Four* z, int size, Mask mask, int count) {
+    if (!is_kept) return;
+    constexpr int most = sizeof(kept) / sizeof(kept[0]);
+    #pragma unroll
+    for (int k = 0, chunk = lane; k < chunks; ++k, chunk += lanes) {
+        const bool is_in = chunk < 64 && (mask >> chunk & 1ull);
+        const Four* const from = z + COUNT_BITS(mask & ((1ull << (chunk & 63)) - 1ull)) * fours;
+        #pragma unroll
+        for (int r = 0; r < most; ++r) {
+            #pragma unroll
+            for (int n = 0; n < fours; ++n) kept[r][k * fours + n] = is_in && r < count ? from[r * size + n] : zero;
+        }
+    }
+};
+// sums[r] += z_r . v for the first `count` rows; of this lane's chunks
+const auto multiply = [&](const auto& kept, const Four* z, int size, Mask mask, int count, const Four* v, float* sums) {
+    constexpr int most = sizeof(kept) / sizeof(kept[0]);
+    if (is_kept) {
+        #pragma unroll
+        for (int r = 0; r < most; ++r) {
+            #pragma unroll
+            for (int n = 0; n < own; ++n) sums[r] += dot(kept[r][n], v[n]);
+        }
+    } else {
+        FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
+            #pragma unroll
+            for (int r = 0; r < most; ++r)
+                if (r < count) sums[r] += dot(z[r * size + at + n], v[k * fours + n]);
+        }
+    }
+};
+// v += sum of d_r z_r
+const auto apply = [&](const auto& kept, const Four* z, int size, Mask mask, int count, const float* d, Four* v) {
+    constexpr int most = sizeof(kept) / sizeof(kept[0]);
+    if (is_kept) {
+        #pragma unroll
+        for (int r = 0; r < most; ++r) {
+            #pragma unroll
+            for (int n = 0; n < own; ++n) add(v[n], d[r], kept[r][n]);
+        }
+    } else {
+        FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
+            #pragma unroll
+            for (int r = 0; r < most; ++r)
+                if (r < count) add(v[k * fours + n], d[r], z[r * size + at + n]);
+        }
+    }
+};
 const Four* const L4 = reinterpret_cast<const Four*>(space.L4.data) + (size_t)worldid * space.L4_size;
 const Four* const root = reinterpret_cast<const Four*>(space.root.data) + (size_t)worldid * space.nchunk * fours;

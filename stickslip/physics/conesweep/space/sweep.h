@@ -11,7 +11,7 @@ Four y[own], x[own], pushed[own], y0[own], y1[own];
 for (int n = 0; n < own; ++n) y[n] = x[n] = pushed[n] = y0[n] = y1[n] = zero;
 
 const int nrow = rows.n, nblock = (nrow + 3) / 4;
-Four* const row_records = reinterpret_cast<Four*>(space.row.data) + (size_t)worldid * nblock * 4 * row_record;
+Four* row_records = reinterpret_cast<Four*>(space.row.data) + (size_t)worldid * nblock * 4 * row_record;
 const Four* const row_z = reinterpret_cast<const Four*>(space.row_z.data) + (size_t)worldid * space.row_size;
 const int* const active = space.active.data + (size_t)worldid * nblock;
 const int nactive = space.nactive.data[worldid];
@@ -24,7 +24,24 @@ float* const equality_f = reinterpret_cast<float*>(equalities.f.data) + (size_t)
 float* const equality_mark = reinterpret_cast<float*>(equalities.f_mark.data) + (size_t)worldid * nequality * 6;
 const int* const equality_active = equalities.active.data + (size_t)worldid * nequality;
 const int adr = work.adr.data[worldid], num = work.num.data[worldid];
-Four* const contact_records = reinterpret_cast<Four*>(space.contact.data) + (size_t)adr * contact_record;
+Four* contact_records = reinterpret_cast<Four*>(space.contact.data) + (size_t)adr * contact_record;
+bool is_near = false;  // whether records are in shared memory, blocks of rows one after the other
+#if defined(__CUDA_ARCH__)
+__shared__ Four room[shared_fours];
+constexpr int share_of = shared_fours * lanes / block_threads;
+is_near = nactive * 4 * row_record + num * contact_record <= share_of;
+if (is_near) {
+    Four* const mine = room + threadIdx.x / lanes * share_of;
+    for (int n = lane; n < nactive * 4 * row_record; n += lanes)
+        mine[n] = row_records[active[n / (4 * row_record)] * 4 * row_record + n % (4 * row_record)];
+    Four* const others = mine + nactive * 4 * row_record;
+    for (int n = lane; n < num * contact_record; n += lanes) others[n] = contact_records[n];
+    row_records = mine;
+    contact_records = others;
+    __syncwarp(group);
+}
+#endif
+const auto rows_at = [&](int e) { return row_records + (is_near ? e : active[e]) * 4 * row_record; };
 const Four* const contact_z = reinterpret_cast<const Four*>(space.contact_z.data);
 const int contact_size = contact_rows * space.contact_fours;
 float elapsed = 0.0f;  // since the start of the step
@@ -51,11 +68,13 @@ const auto cancel = [&](const float* K, const float* u, int count, float* out) {
 };
 
 // Four rows on dofs. START: their forces act for the first time. PUSH: depth is taken out.
-const auto visit_rows = [&](int block, int task, bool is_first) {
-    Four* const record = row_records + 4 * block * row_record;
-    const Mask mask = space.block_mask.data[block];
+const auto visit_rows = [&](Four* record, int task, bool is_first) {
+    const Four place = record[3];
+    const Mask mask = mask_of(place.z, place.w);
     const int size = COUNT_BITS(mask) * fours;
-    const Four* const z = row_z + space.block_adr.data[block];
+    const Four* const z = row_z + bits(place.y);
+    Four kept[4][is_kept ? own : 1];
+    fetch(kept, z, size, mask, 4);
     float d[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     if (task == start) {
         #pragma unroll
@@ -72,53 +91,43 @@ const auto visit_rows = [&](int block, int task, bool is_first) {
             looks = looks || (kind > 0 && kind != friction);
         }
         if (task == push && !looks) return;
-        float sums[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
-        FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
-            #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                const Four s = z[r * size + at + n];
-                sums[r] += dot(s, y[k * fours + n]);
-                if (looks) sums[4 + r] += dot(s, task == push ? pushed[k * fours + n] : x[k * fours + n]);
-            }
+        float u[4] = {0.0f, 0.0f, 0.0f, 0.0f}, moved[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        multiply(kept, z, size, mask, 4, y, u);
+        add_lanes(u);
+        if (looks && (is_first || task == push)) {
+            if (task == push) multiply(kept, z, size, mask, 4, pushed, moved);
+            else multiply(kept, z, size, mask, 4, x, moved);
+            add_lanes(moved);
         }
-        add_lanes(sums);
         ALL_READ();
         #pragma unroll
         for (int r = 0; r < 4; ++r) {
             const float coupling[3] = {c[r].x, c[r].y, c[r].z};
             const bool is_limit = bits(b[r].w) == limit;
+            u[r] += a[r].x;
             if (task == push) {
                 #pragma unroll
-                for (int q = 0; q < r; ++q) sums[4 + r] += coupling[q] * d[q];
-                if (b[r].x == 0.0f || bits(b[r].w) == friction) continue;
-                const float error = a[r].y + h * (a[r].x + sums[r]) + (is_limit ? slop : 0.0f);
-                const float wanted = clamp(-share * error, -fastest * h, fastest * h) - sums[4 + r];
-                if (!is_limit || (error < 0.0f && wanted > 0.0f)) d[r] = wanted * b[r].x;
+                for (int q = 0; q < r; ++q) moved[r] += coupling[q] * d[q];
+                const float error = a[r].y + h * u[r] + (is_limit ? slop : 0.0f);
+                const float wanted = clamp(-share * error, -fastest * h, fastest * h) - moved[r];
+                const bool acts = bits(b[r].w) != friction && (!is_limit || (error < 0.0f && wanted > 0.0f));
+                d[r] = acts ? wanted * b[r].x : 0.0f;
             } else {
-                float u = a[r].x + sums[r];
                 #pragma unroll
-                for (int q = 0; q < r; ++q) u += coupling[q] * d[q];
-                if (b[r].x == 0.0f) continue;
+                for (int q = 0; q < r; ++q) u[r] += coupling[q] * d[q];
                 if (is_first && looks) {
-                    a[r].y = record[r * row_record + 3].x + elapsed * a[r].x + sums[4 + r];
-                    record[r * row_record] = a[r];
+                    a[r].y = record[r * row_record + 3].x + elapsed * a[r].x + moved[r];
+                    record[r * row_record].y = a[r].y;
                 }
                 const float target = is_limit && a[r].y > 0.0f ? -a[r].y * per_h : 0.0f;
-                const float now = clamp(b[r].y - (u - target) * b[r].x, a[r].z, a[r].w);
+                const float now = b[r].x > 0.0f ? clamp(b[r].y - (u[r] - target) * b[r].x, a[r].z, a[r].w) : b[r].y;
                 d[r] = now - b[r].y;
-                b[r].y = now;
-                record[r * row_record + 1] = b[r];
+                record[r * row_record + 1].y = now;
             }
         }
     }
-    FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
-        #pragma unroll
-        for (int r = 0; r < 4; ++r) {
-            const Four s = z[r * size + at + n];
-            if (task == push) add(pushed[k * fours + n], d[r], s);
-            else add(y[k * fours + n], d[r], s);
-        }
-    }
+    if (task == push) apply(kept, z, size, mask, 4, d, pushed);
+    else apply(kept, z, size, mask, 4, d, y);
 };
 
 const auto visit_equality = [&](int number, int task) {
@@ -229,8 +238,7 @@ const auto turn = [&](Four* record, const float* slip, float normal, int dim, co
     record[8] = Four{t[2], t[3], t[4], old.w};
 };
 
-const auto visit_contact = [&](int number, int task, bool is_first) {
-    Four* const record = contact_records + number * contact_record;
+const auto visit_contact = [&](Four* record, int task, bool is_first) {
     Four a = record[0];
     const Four b = record[1], c = record[2];
     Four f = record[3];
@@ -239,23 +247,10 @@ const auto visit_contact = [&](int number, int task, bool is_first) {
     const Four* const z = contact_z + (size_t)bits(c.w) * contact_size;
     const bool turns = rough && c.z < 0.0f;
     const bool slides = c.z > 0.0f || turns;
-    const int dim = turns ? bits(record[8].w) : 3;
+    const int dim = turns ? bits(record[8].w) : slides ? 3 : 1;
+    Four kept[contact_rows][is_kept ? own : 1];
+    fetch(kept, z, size, mask, dim);
     float d[6] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
-    if (task == push) {  // depth is taken out by a displacement of its own, which leaves no velocity behind
-        float sums[2] = {0.0f, 0.0f};
-        FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
-            sums[0] += dot(z[at + n], y[k * fours + n]);
-            sums[1] += dot(z[at + n], pushed[k * fours + n]);
-        }
-        add_lanes(sums);
-        const float depth = -(a.w + h * (a.x + sums[0]) + slop);
-        if (depth <= 0.0f) return;
-        const float more = 1.0f + growth * DIVIDE(depth, depth + deep);
-        const float wanted = least_of(share * depth * more, fastest * h) - sums[1];
-        if (wanted <= 0.0f) return;
-        FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) add(pushed[k * fours + n], wanted * c.x, z[at + n]);
-        return;
-    }
     if (task == start) {
         d[0] = f.x;
         d[1] = f.y;
@@ -267,72 +262,67 @@ const auto visit_contact = [&](int number, int task, bool is_first) {
             d[5] = g.z;
         }
     } else {
-        float u[4] = {0.0f, 0.0f, 0.0f, 0.0f}, spin[3] = {0.0f, 0.0f, 0.0f};
-        FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
-            const Four v = y[k * fours + n], s = z[at + n];
-            u[0] += dot(s, v);
-            if (is_first) u[3] += dot(s, x[k * fours + n]);
-            if (slides) {
-                u[1] += dot(z[size + at + n], v);
-                u[2] += dot(z[2 * size + at + n], v);
-            }
-            if (turns) {
-                #pragma unroll
-                for (int r = 3; r < contact_rows; ++r)
-                    if (r < dim) spin[r - 3] += dot(z[r * size + at + n], v);
-            }
-        }
+        float u[contact_rows], moved[1] = {0.0f};
+        #pragma unroll
+        for (int r = 0; r < contact_rows; ++r) u[r] = 0.0f;
+        multiply(kept, z, size, mask, task == push ? 1 : dim, y, u);
         add_lanes(u);
-        if (turns) add_lanes(spin);
-        ALL_READ();
-        if (is_first) {
-            a.w = record[5].x + elapsed * a.x + u[3];
-            record[0] = a;
-        }
-        // normal: may not close faster than the gap allows
-        float target = least_of(-a.w * per_h, 0.0f);
-        if (b.w != 0.0f && (b.w < 0.0f || a.w <= h * b.w)) {
-            target = restitution * wp::abs(b.w);
-            record[1].w = -wp::abs(b.w);
-        }
-        const float normal = most_of(0.0f, f.x - (u[0] + a.x - target) * c.x);
-        d[0] = normal - f.x;
-        // friction: against the slip, within the cone
-        const float slip[5] = {u[1] + a.y + b.y * d[0], u[2] + a.z + b.z * d[0],
-                               turns ? spin[0] + record[6].x + record[7].x * d[0] : 0.0f,
-                               turns ? spin[1] + record[6].y + record[7].y * d[0] : 0.0f,
-                               turns ? spin[2] + record[6].z + record[7].z * d[0] : 0.0f};
-        if (turns) {
-            turn(record, slip, normal, dim, f, c.y, d);
-        } else if (slides) {
-            float t1 = f.y - slip[0] * c.y, t2 = f.z - slip[1] * c.y;
-            const float square = t1 * t1 + t2 * t2, bound = c.z * normal;
-            if (square > bound * bound) {
-                const float scale = bound * ROOT(square);
-                t1 *= scale;
-                t2 *= scale;
-            }
-            d[1] = t1 - f.y;
-            d[2] = t2 - f.z;
-        }
-        f.x = normal;
-        f.y += d[1];
-        f.z += d[2];
-        record[3] = f;
-    }
-    FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
-        Four& v = y[k * fours + n];
-        add(v, d[0], z[at + n]);
-        if (slides) {
-            add(v, d[1], z[size + at + n]);
-            add(v, d[2], z[2 * size + at + n]);
-        }
-        if (turns) {
+        if (is_first || task == push) {
+            float ignored[contact_rows];
             #pragma unroll
-            for (int r = 3; r < contact_rows; ++r)
-                if (r < dim) add(v, d[r], z[r * size + at + n]);
+            for (int r = 0; r < contact_rows; ++r) ignored[r] = 0.0f;
+            if (task == push) multiply(kept, z, size, mask, 1, pushed, ignored);
+            else multiply(kept, z, size, mask, 1, x, ignored);
+            moved[0] = ignored[0];
+            add_lanes(moved);
+        }
+        ALL_READ();
+        u[0] += a.x;
+        if (task == push) {  // depth is taken out by a displacement of its own, which leaves no velocity behind
+            const float depth = -(a.w + h * u[0] + slop);
+            const float more = 1.0f + growth * DIVIDE(depth, depth + deep);
+            const float wanted = least_of(share * depth * more, fastest * h) - moved[0];
+            d[0] = depth > 0.0f && wanted > 0.0f ? wanted * c.x : 0.0f;
+        } else {
+            if (is_first) {
+                a.w = record[5].x + elapsed * a.x + moved[0];
+                record[0].w = a.w;
+            }
+            // normal: may not close faster than the gap allows
+            float target = least_of(-a.w * per_h, 0.0f);
+            if (b.w != 0.0f && (b.w < 0.0f || a.w <= h * b.w)) {
+                target = restitution * wp::abs(b.w);
+                record[1].w = -wp::abs(b.w);
+            }
+            const float normal = most_of(0.0f, f.x - (u[0] - target) * c.x);
+            d[0] = normal - f.x;
+            // friction: against the slip, within the cone
+            const float slip1 = u[1] + a.y + b.y * d[0], slip2 = u[2] + a.z + b.z * d[0];
+            if (turns) {
+                const Four e = record[6], g = record[7];
+                constexpr int r3 = contact_rows > 3 ? 3 : 0, r4 = contact_rows > 3 ? 4 : 0, r5 = contact_rows > 3 ? 5 : 0;
+                const float slip[5] = {slip1, slip2, u[r3] + e.x + g.x * d[0], u[r4] + e.y + g.y * d[0],
+                                       u[r5] + e.z + g.z * d[0]};
+                turn(record, slip, normal, dim, f, c.y, d);
+            } else if (slides) {
+                float t1 = f.y - slip1 * c.y, t2 = f.z - slip2 * c.y;
+                const float square = t1 * t1 + t2 * t2, bound = c.z * normal;
+                if (square > bound * bound) {
+                    const float scale = bound * ROOT(square);
+                    t1 *= scale;
+                    t2 *= scale;
+                }
+                d[1] = t1 - f.y;
+                d[2] = t2 - f.z;
+            }
+            f.x = normal;
+            f.y += d[1];
+            f.z += d[2];
+            record[3] = f;
         }
     }
+    if (task == push) apply(kept, z, size, mask, 1, d, pushed);
+    else apply(kept, z, size, mask, dim, d, y);
 };
 
 // Marks all forces (gain 0), or lets them go on by `gain` times their change since then.
@@ -344,7 +334,7 @@ const auto mark_forces = [&](float gain) {
     };
     ALL_READ();
     for (int n = lane; n < 4 * nactive; n += lanes) {
-        Four& b = row_records[(4 * active[n / 4] + n % 4) * row_record + 1];
+        Four& b = rows_at(n / 4)[n % 4 * row_record + 1];
         mark(b.y, b.z);
     }
     for (int n = lane; n < 6 * nequality; n += lanes) mark(equality_f[n], equality_mark[n]);
@@ -382,14 +372,14 @@ if (nactive + nequality + num > 0) {
         }
         if (has_rows) {
             #pragma unroll 1
-            for (int e = 0; e < nactive; ++e) visit_rows(active[is_back ? nactive - 1 - e : e], task, is_first);
+            for (int e = 0; e < nactive; ++e) visit_rows(rows_at(is_back ? nactive - 1 - e : e), task, is_first);
         }
         if (has_equalities) {
             #pragma unroll 1
             for (int e = 0; e < nequality; ++e) visit_equality(is_back ? nequality - 1 - e : e, task);
         }
         #pragma unroll 1
-        for (int e = 0; e < num; ++e) visit_contact(is_back ? num - 1 - e : e, task, is_first);
+        for (int e = 0; e < num; ++e) visit_contact(contact_records + (is_back ? num - 1 - e : e) * contact_record, task, is_first);
         if (may_jump && run == passes - 1 && is_second) {
             // Aitken: where two sweeps change a world in the same way, go to where all further ones would lead
             float sums[3] = {0.0f, 0.0f, 0.0f};
@@ -441,7 +431,7 @@ ALL_READ();
 for (int n = lane; n < 4 * nactive; n += lanes) {
     const int row = 4 * active[n / 4] + n % 4;
     if (row < nrow && rows.kind.data[(size_t)worldid * nrow + row] > 0)
-        rows.f.data[(size_t)worldid * nrow + row] = row_records[row * row_record + 1].y * per_dt;
+        rows.f.data[(size_t)worldid * nrow + row] = rows_at(n / 4)[n % 4 * row_record + 1].y * per_dt;
 }
 for (int n = lane; n < num; n += lanes) {
     const Four* const record = contact_records + n * contact_record;

@@ -18,6 +18,15 @@ wp.set_module_options({"enable_backward": False})
 INNER = 4
 """Passes over the directions of a connect or weld when it is resolved."""
 
+SHARED = 45056
+"""Shared memory of a block on CUDA, for the records of its worlds [bytes]."""
+
+
+def block_threads(lanes: int) -> int:
+    """Threads of a block on CUDA."""
+    return max(lanes, 64)
+
+
 START, SETTLE, PUSH = range(3)
 """What a visit of a row, an equality or a contact does: its forces act for the first time; it is resolved; its depth is
 taken out."""
@@ -29,6 +38,8 @@ def sweep_kernel(shape: Shape) -> wp.Kernel:
     source = native(
         "sweep",
         shape,
+        shared_fours=SHARED // 16,
+        block_threads=block_threads(shape.lanes),
         start=START,
         settle=SETTLE,
         push=PUSH,
