@@ -252,6 +252,12 @@ def _threads(d: mjw.Data, nlane: int) -> dict[str, int]:
     return {"dim": d.nworld * nlane, "block_dim": max(nlane, LEAST_BLOCK)}
 
 
+def _in_warps(d: mjw.Data, nlane: int) -> int:
+    """Threads for so many lanes per world, on CUDA in whole warps."""
+    warp = int(WARP) if d.qpos.device.is_cuda else 1
+    return -(-d.nworld * nlane // warp) * warp
+
+
 def write_limit_rows(m: Model, d: mjw.Data, s: Workspace) -> None:
     """Rows of limits alone, without forces: sensors of limits read them before there are any."""
     inputs = [bodies_of(m, d, d.qacc), s.work, s.rows, joints_of(m, d), result_of(m, d, s), rows_of(d)]
@@ -287,11 +293,11 @@ def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, H: wp.array)
         nlane = int(WARP) if d.qpos.device.is_cuda else 1
         wp.launch(factor, dim=d.nworld * nlane, inputs=[nlane, m.nv, matrix, s.space])
         inputs = [s.nunit, settings.restitution, tree, contacts, bodies, *held, s.space]
-        wp.launch(build_kernel(s.shape), inputs=inputs, **_threads(d, s.nunit * s.shape.lanes))
+        lanes = s.shape.lanes
+        wp.launch(build_kernel(s.shape), _in_warps(d, s.nunit * lanes), inputs=inputs, block_dim=128)
         jump = min(settings.jump, LINKED_JUMP) if traits.linked else settings.jump
         inputs = [bodies, settings, jump, *held, s.space, result]
-        lanes = s.shape.lanes
-        wp.launch(sweep_kernel(s.shape), d.nworld * lanes, inputs=inputs, block_dim=block_threads(lanes))
+        wp.launch(sweep_kernel(s.shape), _in_warps(d, lanes), inputs=inputs, block_dim=block_threads(lanes))
     else:
         inputs = [s.nlane, tree, bodies, settings, s.work]
         wp.launch(_sweep_kernel(traits.rough), inputs=inputs, **_threads(d, s.nlane))

@@ -20,6 +20,16 @@ def count_substeps(wanted: int, timestep: float) -> int:
     return wp.where(timestep <= FINE_STEP, FINE_SUBSTEPS, SUBSTEPS)
 
 
+COUPLED_PASSES = wp.constant(2)
+"""Passes in contact space, where each of them takes everything into account."""
+
+
+@wp.func
+def count_coupled_passes(wanted: int) -> int:
+    """Passes over all units in contact space: as many as are asked for, or enough."""
+    return wp.where(wanted > 0, wanted, COUPLED_PASSES)
+
+
 @wp.func
 def count_passes(wanted: int, timestep: float) -> int:
     """Passes over contacts: as many as are asked for, or enough for its length."""

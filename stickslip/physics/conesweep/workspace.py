@@ -42,6 +42,10 @@ SWEEP_THREADS = 32768
 """Most threads for the sweeps of all worlds; measured on an H200."""
 
 
+BUILD_LANES = 32
+"""Lanes of a world that make its rows in contact space, on CUDA."""
+
+
 @dataclasses.dataclass
 class Workspace:
     """What the kernels of a step pass to each other. The arrays of the memory are in the structs too.
@@ -90,7 +94,7 @@ def make_workspace(mjm: mujoco.MjModel, d: mjw.Data) -> Workspace:
     return Workspace(
         nlane=nlane,
         wide=wide,
-        nunit=max(1, wide // shape.lanes),
+        nunit=max(1, BUILD_LANES // shape.lanes) if d.qpos.device.is_cuda else 1,
         shape=shape,
         previous=_make_previous(d.nworld, 2 * d.naconmax),
         rows=_make_rows(d.nworld, columns),
@@ -274,9 +278,9 @@ def _lanes(mjm: mujoco.MjModel, d: mjw.Data) -> tuple[int, int]:
 
 
 def _lanes_of_row(mjm: mujoco.MjModel, d: mjw.Data) -> int:
-    """Lanes that share a row in contact space on CUDA: a chunk of dofs each, or several where there are many worlds."""
+    """Lanes that share a row in contact space on CUDA: a chunk of dofs each, or several where there are many."""
     chunks = -(-mjm.nv // (4 * fours_of_chunk(mjm.nv)))
-    return lanes(4, chunks, min(SWEEP_THREADS / d.nworld, int(WARP)))
+    return lanes(4, chunks, int(WARP))
 
 
 def is_rough(mjm: mujoco.MjModel) -> bool:

@@ -15,19 +15,15 @@ const auto solve_half = [&](auto& x, Mask mask) {
         #pragma unroll 1
         for (int source = lanes - 1; source >= 0; --source) {
             const int chunk = source + k * lanes;
-            if (chunk >= 64 || !(mask >> chunk & 1ull)) continue;
+            if (chunk >= space.nchunk) continue;
             #pragma unroll
             for (int m = 4 * fours - 1; m >= 0; --m) {
                 const int i = chunk * 4 * fours + m;
                 float value[count];
-                bool is_zero = true;
                 #pragma unroll
-                for (int r = 0; r < count; ++r) {
-                    value[r] = FROM_LANE(part(x[r][k * fours + m / 4], m % 4), source);
-                    is_zero = is_zero && value[r] == 0.0f;
-                }
-                if (is_zero || i >= nv) continue;
-                const Mask above = space.dof_mask.data[i];
+                for (int r = 0; r < count; ++r) value[r] = FROM_LANE(part(x[r][k * fours + m / 4], m % 4), source);
+                if (i >= nv || !(mask >> chunk & 1)) continue;
+                const Mask above = (Mask)space.dof_mask.data[i];
                 const Four* const l = L4 + space.dof_adr.data[i];
                 FOR_CHUNKS(above) {
                     for (int n = 0; n < fours; ++n) {
@@ -110,7 +106,8 @@ const auto make_rows = [&](auto& x, Mask mask, const auto& wrench, const float* 
     float apart[count];
     #pragma unroll
     for (int r = 0; r < count; ++r) apart[r] = 0.0f;
-    if (tree.body_treeid.data[body1] == tree.body_treeid.data[body2]) {
+    const bool is_one_tree = body1 != body2 && tree.body_treeid.data[body1] == tree.body_treeid.data[body2];
+    if (MOST_IN_WARP(is_one_tree ? 1 : 0)) {
         #pragma unroll 1
         for (int side = 0; side < 2; ++side) {
             clear(x);
@@ -122,6 +119,8 @@ const auto make_rows = [&](auto& x, Mask mask, const auto& wrench, const float* 
                 for (int n = 0; n < own; ++n) apart[r] += dot(x[r][n], x[r][n]);
         }
         add_lanes(apart);
+        #pragma unroll
+        for (int r = 0; r < count; ++r) apart[r] = is_one_tree ? apart[r] : 0.0f;
     }
     clear(x);
     #pragma unroll
@@ -145,9 +144,10 @@ const auto store_rows = [&](const auto& x, Mask mask, Four* z) {
 };
 
 // rows on dofs, four a block
-const int nrow = rows.n, nblock = (nrow + 3) / 4;
+const int nrow = exists ? rows.n : 0, nblock = (nrow + 3) / 4;
+const int block_runs = has_rows ? MOST_IN_WARP((nblock - unit + nunit - 1) / nunit) : 0;
 #pragma unroll 1
-for (int b = unit; has_rows && b < nblock; b += nunit) {
+for (int run = 0, b = unit; run < block_runs; ++run, b += nunit) {
     int kind[4];
     bool acts = false;
     #pragma unroll
@@ -156,8 +156,8 @@ for (int b = unit; has_rows && b < nblock; b += nunit) {
         kind[r] = row < nrow ? rows.kind.data[(size_t)worldid * nrow + row] : 0;
         acts = acts || kind[r] > 0;
     }
-    if (!acts) continue;
-    const Mask mask = space.block_mask.data[b];
+    if (!MOST_IN_WARP(acts ? 1 : 0)) continue;
+    const Mask mask = acts ? (Mask)space.block_mask.data[b] : (Mask)0;
     Four x[4][own];
     float speed[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     clear(x);
@@ -185,8 +185,9 @@ for (int b = unit; has_rows && b < nblock; b += nunit) {
     solve_half(x, mask);
     float products[10];
     multiply_rows(x, products);
-    store_rows(x, mask, reinterpret_cast<Four*>(space.row_z.data) + (size_t)worldid * space.row_size + space.block_adr.data[b]);
-    if (lane == 0) {
+    if (acts)
+        store_rows(x, mask, reinterpret_cast<Four*>(space.row_z.data) + (size_t)worldid * space.row_size + space.block_adr.data[b]);
+    if (acts && lane == 0) {
         #pragma unroll
         for (int r = 0; r < 4; ++r) {
             Four* const record = reinterpret_cast<Four*>(space.row.data)
@@ -205,18 +206,20 @@ for (int b = unit; has_rows && b < nblock; b += nunit) {
             record[0] = Four{speed[r], phi, low, high};
             record[1] = Four{weight > tiny ? 1.0f / weight : 0.0f, f, 0.0f, keep_bits(kind[r])};
             record[2] = Four{r > 0 ? products[e] : 0.0f, r > 1 ? products[e + 1] : 0.0f, r > 2 ? products[e + 2] : 0.0f, weight};
-            record[3] = Four{phi, keep_bits(space.block_adr.data[b]), keep_bits((int)(mask & 0xffffffffull)),
-                             keep_bits((int)(mask >> 32))};
+            record[3] = Four{phi, keep_bits(space.block_adr.data[b]), keep_bits((int)(unsigned)mask),
+                             keep_bits((int)((unsigned long long)mask >> 32))};
         }
     }
 }
 // connects and welds: six wrenches about the point of each
-const int nequality = equalities.n;
+const int nequality = exists ? equalities.n : 0;
+const int equality_runs = has_equalities ? MOST_IN_WARP((nequality - unit + nunit - 1) / nunit) : 0;
 #pragma unroll 1
-for (int n = unit; has_equalities && n < nequality; n += nunit) {
+for (int run = 0, e = unit; run < equality_runs; ++run, e += nunit) {
+    const int n = e < nequality ? e : 0;
     const size_t place = (size_t)worldid * nequality + n;
-    if (equalities.active.data[place] == 0) continue;
-    const Mask mask = space.equality_mask.data[n];
+    const bool acts = e < nequality && equalities.active.data[place] > 0;
+    const Mask mask = acts ? (Mask)space.equality_mask.data[n] : (Mask)0;
     float wrench[6][6];
     for (int r = 0; r < 6; ++r)
         for (int c = 0; c < 6; ++c) wrench[r][c] = c == r ? 1.0f : 0.0f;
@@ -225,9 +228,10 @@ for (int n = unit; has_equalities && n < nequality; n += nunit) {
     Four x[6][own];
     float speed[6], products[21];
     make_rows(x, mask, wrench, point, pair[0], pair[1], speed, products);
-    store_rows(x, mask, reinterpret_cast<Four*>(space.equality_z.data) + (size_t)worldid * space.equality_size
-        + space.equality_adr.data[n]);
-    if (lane == 0) {
+    if (acts)
+        store_rows(x, mask, reinterpret_cast<Four*>(space.equality_z.data) + (size_t)worldid * space.equality_size
+            + space.equality_adr.data[n]);
+    if (acts && lane == 0) {
         float* const K = reinterpret_cast<float*>(equalities.K.data) + 36 * place;
         for (int r = 0, e = 0; r < 6; e += ++r) {
             space.equality_speed.data[6 * place + r] = speed[r];
@@ -239,14 +243,17 @@ for (int n = unit; has_equalities && n < nequality; n += nunit) {
     }
 }
 // contacts
-const int adr = work.adr.data[worldid], num = work.num.data[worldid];
+const int adr = work.adr.data[worldid], num = exists ? work.num.data[worldid] : 0;
+const int contact_runs = MOST_IN_WARP((num - unit + nunit - 1) / nunit);
 #pragma unroll 1
-for (int n = unit; n < num; n += nunit) {
-    const int i = adr + n;
-    const int con = work.con.data[i];
+for (int run = 0, n = unit; run < contact_runs; ++run, n += nunit) {
+    const bool acts = n < num;
+    const int i = acts ? adr + n : 0;
+    const int con = acts ? work.con.data[i] : 0;
     const int dim = contacts.dim.data[con];
-    const int* const pair = reinterpret_cast<const int*>(work.bodies.data) + 2 * (adr + work.of_pair.data[i]);
-    const Mask mask = space.body_mask.data[pair[0]] | space.body_mask.data[pair[1]];
+    const int* const bodies_of_pair = reinterpret_cast<const int*>(work.bodies.data) + 2 * (adr + work.of_pair.data[i]);
+    const int pair[2] = {acts ? bodies_of_pair[0] : 0, acts ? bodies_of_pair[1] : 0};
+    const Mask mask = acts ? (Mask)(space.body_mask.data[pair[0]] | space.body_mask.data[pair[1]]) : (Mask)0;
     const Four* const touch = reinterpret_cast<const Four*>(work.touch.data) + touch_rows * i;
     const Four* const force = reinterpret_cast<const Four*>(work.f.data) + force_rows * i;
     const Four a = touch[0], b = touch[1];
@@ -267,8 +274,9 @@ for (int n = unit; n < num; n += nunit) {
     float speed[contact_rows], products[contact_rows * (contact_rows + 1) / 2];
     const float* const point = reinterpret_cast<const float*>(contacts.pos.data) + 3 * con;
     make_rows(x, mask, wrench, point, pair[0], pair[1], speed, products);
-    store_rows(x, mask, reinterpret_cast<Four*>(space.contact_z.data) + (size_t)con * contact_rows * space.contact_fours);
-    if (lane > 0) continue;
+    if (acts)
+        store_rows(x, mask, reinterpret_cast<Four*>(space.contact_z.data) + (size_t)con * contact_rows * space.contact_fours);
+    if (!acts || lane > 0) continue;
     const auto invert = [&](float w) { return w > tiny ? 1.0f / w : 0.0f; };
     const float across = products[2] > 0.0f && products[5] > 0.0f ? products[4] : 0.0f;
     const float half = 0.5f * (products[2] - products[5]);
@@ -279,8 +287,8 @@ for (int n = unit; n < num; n += nunit) {
     record[0] = Four{speed[0], speed[1], speed[2], a.w};
     record[1] = Four{products[0], products[1], products[3], approach};
     record[2] = Four{invert(products[0]), invert(groups * tangent), b.w, keep_bits(con)};
-    record[3] = Four{dt * force[0].x, dt * force[0].y, dt * force[0].z, keep_bits((int)(mask & 0xffffffffull))};
-    record[4] = Four{0.0f, 0.0f, 0.0f, keep_bits((int)(mask >> 32))};
+    record[3] = Four{dt * force[0].x, dt * force[0].y, dt * force[0].z, keep_bits((int)(unsigned)mask)};
+    record[4] = Four{0.0f, 0.0f, 0.0f, keep_bits((int)((unsigned long long)mask >> 32))};
     record[5] = Four{a.w, 0.0f, 0.0f, 0.0f};
     if (rough) {
         constexpr int last = contact_rows - 1;  // so that indices are in bounds where there are three rows

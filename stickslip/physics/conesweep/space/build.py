@@ -44,6 +44,7 @@ def native(name: str, shape: Shape, **constants: float) -> str:
             lines.append(f"constexpr int {constant} = {value};")
         else:
             lines.append(f"constexpr float {constant} = {float(value)!r}f;")
+    lines.append(f"typedef unsigned {'int' if shape.lanes * shape.chunks <= 32 else 'long long'} Mask;")
     folder = pathlib.Path(__file__).parent
     return "\n".join([*lines, *((folder / file).read_text() for file in ("common.h", f"{name}.h", "end.h"))])
 
@@ -98,6 +99,7 @@ def build_kernel(shape: Shape) -> wp.Kernel:
         space: Space,
         dt: float,
         restitution: float,
+        exists: bool,
         worldid: int,
         lane: int,
         unit: int,
@@ -123,9 +125,11 @@ def build_kernel(shape: Shape) -> wp.Kernel:
         lane = thread - group * lanes
         worldid = group / nunit
         unit = group - worldid * nunit
+        exists = worldid < space.nactive.shape[0]
+        worldid = wp.min(worldid, space.nactive.shape[0] - 1)
         dt = bodies.timestep[worldid % bodies.timestep.shape[0]]
-        if unit == 0 and lane == 0:
+        if exists and unit == 0 and lane == 0:
             list_blocks(rows, space, worldid)
-        build(tree, contacts, bodies, work, rows, equalities, space, dt, restitution, worldid, lane, unit, nunit)
+        build(tree, contacts, bodies, work, rows, equalities, space, dt, restitution, exists, worldid, lane, unit, nunit)
 
     return _build

@@ -5,23 +5,27 @@
 // in chunks of four or a multiple; a row has a mask of chunks, and only these are stored, one after the other. Each lane
 // holds the chunks whose number is its own modulo the number of lanes, in registers.
 //
-// Before this text come the constants: lanes, chunks (of a lane), fours (vectors of four in a chunk), contact_rows,
+// Before this text come `Mask`, an unsigned integer with a bit for each chunk, and the constants: lanes, chunks (of a lane), fours (vectors of four in a chunk), contact_rows,
 // contact_record, row_record, rough, tiny, and those of each function.
+//
+// Worlds, or parts of them, that share a warp run in step: all take the same branches around anything that waits for
+// other lanes, and those that have nothing to do there do it without effect.
 #if defined(__CUDA_ARCH__)
-const unsigned group = lanes < 32 ? ((1u << lanes) - 1u) << (threadIdx.x & 31 & ~(lanes - 1)) : 0xffffffffu;
-#define COUNT_BITS(m) __popcll(m)
-#define FROM_LANE(v, source) __shfl_sync(group, v, source, lanes)
-#define ALL_READ() __syncwarp(group)
+#define COUNT_BITS(m) (sizeof(Mask) > 4 ? __popcll(m) : __popc((unsigned)(m)))
+#define FROM_LANE(v, source) __shfl_sync(0xffffffffu, v, source, lanes)
+#define MOST_IN_WARP(v) __reduce_max_sync(0xffffffffu, v)
+#define ALL_READ() __syncwarp()
 #define ROOT(a) rsqrtf(a)
 #define DIVIDE(a, b) __fdividef(a, b)
 #else
 #define COUNT_BITS(m) __builtin_popcountll(m)
 #define FROM_LANE(v, source) (v)
+#define MOST_IN_WARP(v) (v)
 #define ALL_READ()
 #define ROOT(a) (1.0f / wp::sqrt(a))
 #define DIVIDE(a, b) ((a) / (b))
 #endif
-typedef unsigned long long Mask;
+constexpr int most_chunks = 8 * sizeof(Mask);
 struct alignas(16) Four { float x, y, z, w; };
 constexpr int own = chunks * fours;
 const Four zero = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -30,7 +34,10 @@ const auto add = [](Four& a, float s, const Four& b) { a.x += s * b.x; a.y += s 
 const auto part = [](const Four& a, int m) { return m == 0 ? a.x : m == 1 ? a.y : m == 2 ? a.z : a.w; };
 const auto bits = [](float value) { union { float f; int i; } u; u.f = value; return u.i; };
 const auto keep_bits = [](int value) { union { int i; float f; } u; u.i = value; return u.f; };
-const auto mask_of = [&](float low, float high) { return (Mask)(unsigned)bits(low) | (Mask)(unsigned)bits(high) << 32; };
+const auto mask_of = [&](float low, float high) {
+    return sizeof(Mask) > 4 ? (Mask)((unsigned long long)(unsigned)bits(low) | (unsigned long long)(unsigned)bits(high) << 32)
+                            : (Mask)(unsigned)bits(low);
+};
 const auto least_of = [](float a, float b) { return a < b ? a : b; };
 const auto most_of = [](float a, float b) { return a > b ? a : b; };
 const auto clamp = [](float v, float a, float b) { return v < a ? a : v > b ? b : v; };
@@ -40,7 +47,7 @@ const auto add_lanes = [&](auto& values) {
     #pragma unroll
     for (int o = lanes / 2; o > 0; o /= 2) {
         #pragma unroll
-        for (int n = 0; n < sizeof(values) / sizeof(float); ++n) values[n] += __shfl_xor_sync(group, values[n], o);
+        for (int n = 0; n < sizeof(values) / sizeof(float); ++n) values[n] += __shfl_xor_sync(0xffffffffu, values[n], o);
     }
 #endif
 };
@@ -48,12 +55,12 @@ const auto add_lanes = [&](auto& values) {
 #if defined(__CUDA_ARCH__)
 #define FOR_CHUNKS(mask)                                                              \
     _Pragma("unroll") for (int k = 0, chunk = lane; k < chunks; ++k, chunk += lanes)  \
-        if (chunk < 64 && ((mask) >> chunk & 1ull))                                   \
-            for (int at = COUNT_BITS((mask) & ((1ull << chunk) - 1ull)) * fours, once = 1; once; once = 0)
+        if (chunk < most_chunks && ((mask) >> chunk & 1))                             \
+            for (int at = COUNT_BITS((mask) & (((Mask)1 << chunk) - 1)) * fours, once = 1; once; once = 0)
 #else
 #define FOR_CHUNKS(mask)                                                  \
     for (int k = 0, chunk = 0, at = 0; k < chunks && (mask) >> k; ++k, ++chunk) \
-        if ((mask) >> k & 1ull) for (int once = 1; once; once = 0, at += fours)
+        if ((mask) >> k & 1) for (int once = 1; once; once = 0, at += fours)
 #endif
 // Some rows that lie `size` vectors apart, with the chunks of a mask. Where a lane has few chunks, it keeps them in `kept`
 // between `fetch` and `apply`; otherwise they are read again.
@@ -67,8 +74,8 @@ const auto fetch = [&](auto& kept, const Four* z, int size, Mask mask, int count
     constexpr int most = sizeof(kept) / sizeof(kept[0]);
     #pragma unroll
     for (int k = 0, chunk = lane; k < chunks; ++k, chunk += lanes) {
-        const bool is_in = chunk < 64 && (mask >> chunk & 1ull);
-        const Four* const from = z + COUNT_BITS(mask & ((1ull << (chunk & 63)) - 1ull)) * fours;
+        const bool is_in = chunk < most_chunks && (mask >> chunk & 1);
+        const Four* const from = z + COUNT_BITS(mask & (((Mask)1 << (chunk & (most_chunks - 1))) - 1)) * fours;
         #pragma unroll
         for (int r = 0; r < most; ++r) {
             #pragma unroll

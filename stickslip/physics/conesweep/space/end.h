@@ -1,5 +1,6 @@
 #undef COUNT_BITS
 #undef FROM_LANE
+#undef MOST_IN_WARP
 #undef ALL_READ
 #undef ROOT
 #undef DIVIDE

@@ -3,7 +3,7 @@
 // The state of a world is y, the impulses of all rows in the coordinates of `common.h`: a row r has the velocity
 // u_r + z_r . y, and an impulse d along it adds d z_r to y. x is the displacement at the start of the substep in the same
 // coordinates, `pushed` what takes out depth at its end. Nothing but sums of products goes from lane to lane; all lanes
-// compute the same forces, and all of them write these.
+// compute the same forces, and all of them write these. `exists`: whether there is such a world.
 //
 // Why C++: y and x stay in registers, in arrays that unrolled loops index.
 Four y[own], x[own], pushed[own], y0[own], y1[own];
@@ -14,8 +14,8 @@ const int nrow = rows.n, nblock = (nrow + 3) / 4;
 Four* row_records = reinterpret_cast<Four*>(space.row.data) + (size_t)worldid * nblock * 4 * row_record;
 const Four* const row_z = reinterpret_cast<const Four*>(space.row_z.data) + (size_t)worldid * space.row_size;
 const int* const active = space.active.data + (size_t)worldid * nblock;
-const int nactive = space.nactive.data[worldid];
-const int nequality = equalities.n;
+const int nactive = exists ? space.nactive.data[worldid] : 0;
+const int nequality = exists ? equalities.n : 0;
 const Four* const equality_z = reinterpret_cast<const Four*>(space.equality_z.data) + (size_t)worldid * space.equality_size;
 const float* const equality_speed = space.equality_speed.data + (size_t)worldid * nequality * 6;
 const float* const equality_K = reinterpret_cast<const float*>(equalities.K.data) + (size_t)worldid * nequality * 36;
@@ -23,8 +23,10 @@ const float* const equality_error = reinterpret_cast<const float*>(equalities.er
 float* const equality_f = reinterpret_cast<float*>(equalities.f.data) + (size_t)worldid * nequality * 6;
 float* const equality_mark = reinterpret_cast<float*>(equalities.f_mark.data) + (size_t)worldid * nequality * 6;
 const int* const equality_active = equalities.active.data + (size_t)worldid * nequality;
-const int adr = work.adr.data[worldid], num = work.num.data[worldid];
+const int adr = work.adr.data[worldid], num = exists ? work.num.data[worldid] : 0;
 Four* contact_records = reinterpret_cast<Four*>(space.contact.data) + (size_t)adr * contact_record;
+Four* const idle_rows = row_records;  // what is read where nothing acts
+Four* const idle_contact = reinterpret_cast<Four*>(space.contact.data);
 bool is_near = false;  // whether records are in shared memory, blocks of rows one after the other
 #if defined(__CUDA_ARCH__)
 __shared__ Four room[shared_fours];
@@ -38,8 +40,8 @@ if (is_near) {
     for (int n = lane; n < num * contact_record; n += lanes) others[n] = contact_records[n];
     row_records = mine;
     contact_records = others;
-    __syncwarp(group);
 }
+__syncwarp();
 #endif
 const auto rows_at = [&](int e) { return row_records + (is_near ? e : active[e]) * 4 * row_record; };
 const Four* const contact_z = reinterpret_cast<const Four*>(space.contact_z.data);
@@ -68,11 +70,11 @@ const auto cancel = [&](const float* K, const float* u, int count, float* out) {
 };
 
 // Four rows on dofs. START: their forces act for the first time. PUSH: depth is taken out.
-const auto visit_rows = [&](Four* record, int task, bool is_first) {
+const auto visit_rows = [&](Four* record, bool acts, int task, bool is_first) {
     const Four place = record[3];
-    const Mask mask = mask_of(place.z, place.w);
+    const Mask mask = acts ? mask_of(place.z, place.w) : (Mask)0;
     const int size = COUNT_BITS(mask) * fours;
-    const Four* const z = row_z + bits(place.y);
+    const Four* const z = row_z + (acts ? bits(place.y) : 0);
     Four kept[4][is_kept ? own : 1];
     fetch(kept, z, size, mask, 4);
     float d[4] = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -81,20 +83,16 @@ const auto visit_rows = [&](Four* record, int task, bool is_first) {
         for (int r = 0; r < 4; ++r) d[r] = record[r * row_record + 1].y;
     } else {
         Four a[4], b[4], c[4];
-        bool looks = false;  // at positions
         #pragma unroll
         for (int r = 0; r < 4; ++r) {
             a[r] = record[r * row_record];
             b[r] = record[r * row_record + 1];
             c[r] = record[r * row_record + 2];
-            const int kind = bits(b[r].w);
-            looks = looks || (kind > 0 && kind != friction);
         }
-        if (task == push && !looks) return;
         float u[4] = {0.0f, 0.0f, 0.0f, 0.0f}, moved[4] = {0.0f, 0.0f, 0.0f, 0.0f};
         multiply(kept, z, size, mask, 4, y, u);
         add_lanes(u);
-        if (looks && (is_first || task == push)) {
+        if (is_first || task == push) {
             if (task == push) multiply(kept, z, size, mask, 4, pushed, moved);
             else multiply(kept, z, size, mask, 4, x, moved);
             add_lanes(moved);
@@ -110,19 +108,19 @@ const auto visit_rows = [&](Four* record, int task, bool is_first) {
                 for (int q = 0; q < r; ++q) moved[r] += coupling[q] * d[q];
                 const float error = a[r].y + h * u[r] + (is_limit ? slop : 0.0f);
                 const float wanted = clamp(-share * error, -fastest * h, fastest * h) - moved[r];
-                const bool acts = bits(b[r].w) != friction && (!is_limit || (error < 0.0f && wanted > 0.0f));
-                d[r] = acts ? wanted * b[r].x : 0.0f;
+                const bool moves = bits(b[r].w) != friction && (!is_limit || (error < 0.0f && wanted > 0.0f));
+                d[r] = acts && moves ? wanted * b[r].x : 0.0f;
             } else {
                 #pragma unroll
                 for (int q = 0; q < r; ++q) u[r] += coupling[q] * d[q];
-                if (is_first && looks) {
+                if (is_first) {
                     a[r].y = record[r * row_record + 3].x + elapsed * a[r].x + moved[r];
-                    record[r * row_record].y = a[r].y;
+                    if (acts) record[r * row_record].y = a[r].y;
                 }
                 const float target = is_limit && a[r].y > 0.0f ? -a[r].y * per_h : 0.0f;
-                const float now = b[r].x > 0.0f ? clamp(b[r].y - (u[r] - target) * b[r].x, a[r].z, a[r].w) : b[r].y;
-                d[r] = now - b[r].y;
-                record[r * row_record + 1].y = now;
+                const float now = clamp(b[r].y - (u[r] - target) * b[r].x, a[r].z, a[r].w);
+                d[r] = acts && b[r].x > 0.0f ? now - b[r].y : 0.0f;
+                if (acts && b[r].x > 0.0f) record[r * row_record + 1].y = now;
             }
         }
     }
@@ -130,10 +128,11 @@ const auto visit_rows = [&](Four* record, int task, bool is_first) {
     else apply(kept, z, size, mask, 4, d, y);
 };
 
-const auto visit_equality = [&](int number, int task) {
-    const int count = equality_active[number];
-    if (count == 0) return;
-    const Mask mask = space.equality_mask.data[number];
+const auto visit_equality = [&](int number, bool exists_here, int task) {
+    const int count = exists_here ? equality_active[number] : 0;
+    const bool acts = count > 0;
+    if (!MOST_IN_WARP(count)) return;
+    const Mask mask = acts ? (Mask)space.equality_mask.data[number] : (Mask)0;
     const int size = COUNT_BITS(mask) * fours;
     const Four* const z = equality_z + space.equality_adr.data[number];
     const float* const K = equality_K + 36 * number;
@@ -173,7 +172,8 @@ const auto visit_equality = [&](int number, int task) {
             cancel(K, u, count, d);
             ALL_READ();
             #pragma unroll
-            for (int r = 0; r < 6; ++r) equality_f[6 * number + r] = f[r] + d[r] * per_dt;
+            for (int r = 0; r < 6; ++r)
+                if (acts) equality_f[6 * number + r] = f[r] + d[r] * per_dt;
         }
     }
     FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
@@ -238,14 +238,14 @@ const auto turn = [&](Four* record, const float* slip, float normal, int dim, co
     record[8] = Four{t[2], t[3], t[4], old.w};
 };
 
-const auto visit_contact = [&](Four* record, int task, bool is_first) {
+const auto visit_contact = [&](Four* record, bool acts, int task, bool is_first) {
     Four a = record[0];
     const Four b = record[1], c = record[2];
     Four f = record[3];
-    const Mask mask = mask_of(f.w, record[4].w);
+    const Mask mask = acts ? mask_of(f.w, record[4].w) : (Mask)0;
     const int size = COUNT_BITS(mask) * fours;
-    const Four* const z = contact_z + (size_t)bits(c.w) * contact_size;
-    const bool turns = rough && c.z < 0.0f;
+    const Four* const z = contact_z + (size_t)(acts ? bits(c.w) : 0) * contact_size;
+    const bool turns = rough && acts && c.z < 0.0f;
     const bool slides = c.z > 0.0f || turns;
     const int dim = turns ? bits(record[8].w) : slides ? 3 : 1;
     Four kept[contact_rows][is_kept ? own : 1];
@@ -282,15 +282,15 @@ const auto visit_contact = [&](Four* record, int task, bool is_first) {
             const float depth = -(a.w + h * u[0] + slop);
             const float more = 1.0f + growth * DIVIDE(depth, depth + deep);
             const float wanted = least_of(share * depth * more, fastest * h) - moved[0];
-            d[0] = depth > 0.0f && wanted > 0.0f ? wanted * c.x : 0.0f;
+            d[0] = acts && depth > 0.0f && wanted > 0.0f ? wanted * c.x : 0.0f;
         } else {
             if (is_first) {
                 a.w = record[5].x + elapsed * a.x + moved[0];
-                record[0].w = a.w;
+                if (acts) record[0].w = a.w;
             }
             // normal: may not close faster than the gap allows
             float target = least_of(-a.w * per_h, 0.0f);
-            if (b.w != 0.0f && (b.w < 0.0f || a.w <= h * b.w)) {
+            if (acts && b.w != 0.0f && (b.w < 0.0f || a.w <= h * b.w)) {
                 target = restitution * wp::abs(b.w);
                 record[1].w = -wp::abs(b.w);
             }
@@ -318,7 +318,7 @@ const auto visit_contact = [&](Four* record, int task, bool is_first) {
             f.x = normal;
             f.y += d[1];
             f.z += d[2];
-            record[3] = f;
+            if (acts) record[3] = f;
         }
     }
     if (task == push) apply(kept, z, size, mask, 1, d, pushed);
@@ -326,19 +326,19 @@ const auto visit_contact = [&](Four* record, int task, bool is_first) {
 };
 
 // Marks all forces (gain 0), or lets them go on by `gain` times their change since then.
-const auto mark_forces = [&](float gain) {
+const auto mark_forces = [&](bool acts, float gain) {
     const bool marks = gain == 0.0f;
     const auto mark = [&](float& now, float& kept) {
         if (marks) kept = now;
         else now += gain * (now - kept);
     };
     ALL_READ();
-    for (int n = lane; n < 4 * nactive; n += lanes) {
+    for (int n = lane; acts && n < 4 * nactive; n += lanes) {
         Four& b = rows_at(n / 4)[n % 4 * row_record + 1];
         mark(b.y, b.z);
     }
-    for (int n = lane; n < 6 * nequality; n += lanes) mark(equality_f[n], equality_mark[n]);
-    for (int n = lane; n < num; n += lanes) {
+    for (int n = lane; acts && n < 6 * nequality; n += lanes) mark(equality_f[n], equality_mark[n]);
+    for (int n = lane; acts && n < num; n += lanes) {
         Four* const record = contact_records + n * contact_record;
         mark(record[3].x, record[4].x);
         mark(record[3].y, record[4].y);
@@ -352,79 +352,88 @@ const auto mark_forces = [&](float gain) {
     ALL_READ();
 };
 
-if (nactive + nequality + num > 0) {
-    // runs over all units: the warm start, then for each substep its sweeps with their passes, and one that takes out depth
-    const int nsweep = substeps * sweeps;
-    int n = -1, run = 0, task = start;
-    #pragma unroll 1
-    while (n < nsweep) {
-        const bool is_back = task == settle && run % 2 == 1;
-        const bool is_first = task == settle && run == 0 && n % sweeps == 0;
-        const bool is_second = n % 2 == 1;
-        const bool may_jump = task == settle && jump > 0.0f && n / 2 * 2 + 2 < nsweep;
-        if (may_jump && run == 0) {
-            #pragma unroll
-            for (int e = 0; e < own; ++e) {
-                if (is_second) y1[e] = y[e];
-                else y0[e] = y[e];
-            }
-            if (is_second) mark_forces(0.0f);
+// Runs over all units: the warm start, then for each substep its sweeps with their passes, and one that takes out depth.
+const int most_sweeps = MOST_IN_WARP(substeps) * sweeps, most_passes = MOST_IN_WARP(passes);
+const int most_blocks = MOST_IN_WARP(nactive), most_equalities = MOST_IN_WARP(nequality), most_contacts = MOST_IN_WARP(num);
+const int nsweep = substeps * sweeps;
+int n = most_blocks + most_equalities + most_contacts > 0 ? -1 : most_sweeps, run = 0, task = start;
+#pragma unroll 1
+while (n < most_sweeps) {
+    const bool is_back = task == settle && run % 2 == 1;
+    const bool is_first = task == settle && run == 0 && n % sweeps == 0;
+    const bool is_second = n % 2 == 1;
+    const bool goes_on = n < nsweep && (task != settle || run < passes);  // this world
+    const bool may_jump = jump > 0.0f && n / 2 * 2 + 2 < nsweep;
+    if (task == settle && run == 0 && jump > 0.0f) {
+        #pragma unroll
+        for (int e = 0; e < own; ++e) {
+            if (is_second) y1[e] = y[e];
+            else y0[e] = y[e];
         }
-        if (has_rows) {
-            #pragma unroll 1
-            for (int e = 0; e < nactive; ++e) visit_rows(rows_at(is_back ? nactive - 1 - e : e), task, is_first);
-        }
-        if (has_equalities) {
-            #pragma unroll 1
-            for (int e = 0; e < nequality; ++e) visit_equality(is_back ? nequality - 1 - e : e, task);
-        }
+        if (is_second) mark_forces(may_jump, 0.0f);
+    }
+    if (has_rows) {
         #pragma unroll 1
-        for (int e = 0; e < num; ++e) visit_contact(contact_records + (is_back ? num - 1 - e : e) * contact_record, task, is_first);
-        if (may_jump && run == passes - 1 && is_second) {
-            // Aitken: where two sweeps change a world in the same way, go to where all further ones would lead
-            float sums[3] = {0.0f, 0.0f, 0.0f};
-            #pragma unroll
-            for (int e = 0; e < own; ++e) {
-                Four p = y1[e], q = y[e];
-                add(p, -1.0f, y0[e]);
-                add(q, -1.0f, y1[e]);
-                sums[0] += dot(p, p);
-                sums[1] += dot(p, q);
-                sums[2] += dot(q, q);
-            }
-            add_lanes(sums);
-            const float cosine = sums[1] * sums[1] / most_of(sums[0] * sums[2], 1.0e-30f);
-            if (sums[1] > 0.0f && cosine > alike && sums[1] < sums[0]) {
-                const float ratio = sums[1] / sums[0];
-                const float gain = least_of(least_of(ratio / (1.0f - ratio), jump), astray / most_of(1.0f - cosine, 1.0e-6f));
-                #pragma unroll
-                for (int e = 0; e < own; ++e) {
-                    Four q = y[e];
-                    add(q, -1.0f, y1[e]);
-                    add(y[e], gain, q);
-                }
-                mark_forces(gain);
-            }
+        for (int e = 0; e < most_blocks; ++e) {
+            const bool acts = goes_on && e < nactive;
+            visit_rows(acts ? rows_at(is_back ? nactive - 1 - e : e) : idle_rows, acts, task, is_first);
         }
-        // what comes next
-        if (task == start) {
-            task = settle;
-            n = 0;
-        } else if (task == push) {
-            #pragma unroll
-            for (int e = 0; e < own; ++e) {
-                add(x[e], h, y[e]);
-                add(x[e], 1.0f, pushed[e]);
-                pushed[e] = zero;
-            }
-            elapsed += h;
-            task = settle;
-            ++n;
-        } else if (++run == passes) {
-            run = 0;
-            if ((n + 1) % sweeps == 0) task = push;
-            else ++n;
+    }
+    if (has_equalities) {
+        #pragma unroll 1
+        for (int e = 0; e < most_equalities; ++e) {
+            const bool acts = goes_on && e < nequality;
+            visit_equality(acts ? (is_back ? nequality - 1 - e : e) : 0, acts, task);
         }
+    }
+    #pragma unroll 1
+    for (int e = 0; e < most_contacts; ++e) {
+        const bool acts = goes_on && e < num;
+        visit_contact(acts ? contact_records + (is_back ? num - 1 - e : e) * contact_record : idle_contact, acts, task, is_first);
+    }
+    if (task == settle && run == most_passes - 1 && is_second && jump > 0.0f) {
+        // Aitken: where two sweeps change a world in the same way, go to where all further ones would lead
+        float sums[3] = {0.0f, 0.0f, 0.0f};
+        #pragma unroll
+        for (int e = 0; e < own; ++e) {
+            Four p = y1[e], q = y[e];
+            add(p, -1.0f, y0[e]);
+            add(q, -1.0f, y1[e]);
+            sums[0] += dot(p, p);
+            sums[1] += dot(p, q);
+            sums[2] += dot(q, q);
+        }
+        add_lanes(sums);
+        const float cosine = sums[1] * sums[1] / most_of(sums[0] * sums[2], 1.0e-30f);
+        const float ratio = sums[1] / most_of(sums[0], 1.0e-30f);
+        const bool jumps = may_jump && sums[1] > 0.0f && cosine > alike && ratio < 1.0f;
+        const float gain = jumps ? least_of(least_of(ratio / (1.0f - ratio), jump), astray / most_of(1.0f - cosine, 1.0e-6f)) : 0.0f;
+        #pragma unroll
+        for (int e = 0; e < own; ++e) {
+            Four q = y[e];
+            add(q, -1.0f, y1[e]);
+            add(y[e], gain, q);
+        }
+        mark_forces(jumps, gain);
+    }
+    // what comes next
+    if (task == start) {
+        task = settle;
+        n = 0;
+    } else if (task == push) {
+        #pragma unroll
+        for (int e = 0; e < own; ++e) {
+            add(x[e], goes_on ? h : 0.0f, y[e]);
+            add(x[e], 1.0f, pushed[e]);
+            pushed[e] = zero;
+        }
+        elapsed += h;
+        task = settle;
+        ++n;
+    } else if (++run == most_passes) {
+        run = 0;
+        if ((n + 1) % sweeps == 0) task = push;
+        else ++n;
     }
 }
 ALL_READ();
@@ -468,7 +477,7 @@ for (int own_chunk = 0; own_chunk < chunks; ++own_chunk) {
             const int i = (source + own_chunk * lanes) * 4 * fours + m;
             if (i >= nv) continue;
             const int mine = own_chunk * fours + m / 4;
-            const Mask above = space.dof_mask.data[i];
+            const Mask above = (Mask)space.dof_mask.data[i];
             const Four* const l = L4 + space.dof_adr.data[i];
             const float impulse = FROM_LANE(part(y0[mine], m % 4), source);
             float sums[2] = {0.0f, 0.0f};
@@ -493,7 +502,7 @@ for (int k = 0; k < chunks; ++k) {
     #pragma unroll
     for (int m = 0; m < 4 * fours; ++m) {
         const int i = (lane + k * lanes) * 4 * fours + m;
-        if (i >= nv) continue;
+        if (i >= nv || !exists) continue;
         out_v[i] = part(y[k * fours + m / 4], m % 4);
         out_x[i] = part(x[k * fours + m / 4], m % 4);
         out_f[i] = part(force[k * fours + m / 4], m % 4);

@@ -8,7 +8,7 @@ from stickslip.physics.conesweep.layout import FRICTION, LIMIT, Bodies, Equaliti
 from stickslip.physics.conesweep.memory.report import Result
 from stickslip.physics.conesweep.space.build import native
 from stickslip.physics.conesweep.space.layout import Shape, Space
-from stickslip.physics.conesweep.substeps import count_passes, count_substeps
+from stickslip.physics.conesweep.substeps import count_coupled_passes, count_substeps
 from stickslip.physics.conesweep.sweep.aitken import ALIKE, ASTRAY
 from stickslip.physics.conesweep.sweep.cone import CLOSE, MIN_FRICTION
 from stickslip.physics.conesweep.sweep.settle import DEEP, GROWTH, PUSH_OUT
@@ -71,6 +71,7 @@ def sweep_kernel(shape: Shape) -> wp.Kernel:
         substeps: int,
         sweeps: int,
         passes: int,
+        exists: bool,
         worldid: int,
         lane: int,
     ): ...
@@ -92,6 +93,8 @@ def sweep_kernel(shape: Shape) -> wp.Kernel:
         thread = wp.tid()
         worldid = thread / lanes
         lane = thread - worldid * lanes
+        exists = worldid < result.qacc.shape[0]
+        worldid = wp.min(worldid, result.qacc.shape[0] - 1)
         dt = bodies.timestep[worldid % bodies.timestep.shape[0]]
         substeps = count_substeps(settings.substeps, dt)
         share = 1.0 - wp.pow(1.0 - settings.correction, 1.0 / float(substeps))  # of the depth, in a substep
@@ -109,7 +112,8 @@ def sweep_kernel(shape: Shape) -> wp.Kernel:
             jump,
             substeps,
             settings.sweeps,
-            count_passes(settings.passes, dt),
+            count_coupled_passes(settings.passes),
+            exists,
             worldid,
             lane,
         )
