@@ -278,9 +278,9 @@ def _lanes(mjm: mujoco.MjModel, d: mjw.Data) -> tuple[int, int]:
 
 
 def _lanes_of_row(mjm: mujoco.MjModel, d: mjw.Data) -> int:
-    """Lanes that share a row in contact space on CUDA: a chunk of dofs each, or several where there are many."""
+    """Lanes that share a row in contact space on CUDA: a chunk of dofs each, or several where there are many worlds."""
     chunks = -(-mjm.nv // (4 * fours_of_chunk(mjm.nv)))
-    return lanes(4, chunks, int(WARP))
+    return lanes(4, chunks, min(SWEEP_THREADS / d.nworld, int(WARP)))
 
 
 def is_rough(mjm: mujoco.MjModel) -> bool:

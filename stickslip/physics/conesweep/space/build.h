@@ -15,7 +15,7 @@ const auto solve_half = [&](auto& x, Mask mask) {
         #pragma unroll 1
         for (int source = lanes - 1; source >= 0; --source) {
             const int chunk = source + k * lanes;
-            if (chunk >= space.nchunk) continue;
+            if (chunk >= space.nchunk || !MOST_IN_WARP((int)(mask >> chunk & 1))) continue;
             #pragma unroll
             for (int m = 4 * fours - 1; m >= 0; --m) {
                 const int i = chunk * 4 * fours + m;
