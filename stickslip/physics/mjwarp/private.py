@@ -197,7 +197,7 @@ def factor_solve(m: mjw.Model, d: mjw.Data, H: wp.array, x: wp.array, y: wp.arra
     """Factor H and set x = H^-1 y."""
     factor = Factor(H, wp.empty_like(d.qLD), wp.empty((d.nworld, m.nv), dtype=float))
     smooth.factor_solve_i(m, d, H, factor.L, factor.D, x, y)
-    _solve_free_bodies(m, d, x, y)
+    solve_free_bodies(m, d, x, y)
     return factor
 
 
@@ -209,10 +209,10 @@ def factor_solve_m(m: mjw.Model, d: mjw.Data, x: wp.array, y: wp.array) -> None:
 def solve(m: mjw.Model, d: mjw.Data, factor: Factor, x: wp.array, y: wp.array) -> None:
     """Set x = H^-1 y with factors made before."""
     smooth.solve_LD(m, d, factor.L, factor.D, x, y)
-    _solve_free_bodies(m, d, x, y)
+    solve_free_bodies(m, d, x, y)
 
 
-def _solve_free_bodies(m: mjw.Model, d: mjw.Data, x: wp.array, y: wp.array) -> None:
+def solve_free_bodies(m: mjw.Model, d: mjw.Data, x: wp.array, y: wp.array) -> None:
     """implicitfast also integrates the gyroscopic force of free bodies implicitly, each by a 6x6 solve."""
     if m.opt.integrator == mjw.IntegratorType.IMPLICITFAST:
         forward.implicit_free_body(m, d, y, x, solve=True)

@@ -1,0 +1,73 @@
+"""The kernel: one world per warp on CUDA, one per thread on a CPU. Its C++ is in `smooth.h`.
+
+What a world needs while it runs lies in shared memory. Kernels differ by how much of that a world has, not by models: a
+new model compiles nothing where one of its size has run. A model that needs more than a block may have uses memory of
+the device, with the same code; so does a CPU.
+"""
+
+import functools
+import pathlib
+from typing import Any
+
+import mujoco
+import warp as wp
+
+from stickslip.physics.mjwarp.smooth.factor import END
+from stickslip.physics.mjwarp.smooth.fields import SmoothData, SmoothModel
+from stickslip.physics.mjwarp.smooth.tables import ALONG_AXIS
+
+ROOMS = (512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 12288)
+"""Floats of shared memory for a world."""
+_MOST_WORLDS = 4
+"""Worlds of a block."""
+
+_HEAD, _BODY = (pathlib.Path(__file__).with_name(name).read_text() for name in ("factor.h", "smooth.h"))
+_NUMBERS = {
+    "ALONG_AXIS": ALONG_AXIS,
+    "FREE": mujoco.mjtJoint.mjJNT_FREE,
+    "BALL": mujoco.mjtJoint.mjJNT_BALL,
+    "SLIDE": mujoco.mjtJoint.mjJNT_SLIDE,
+    "JOINTINPARENT": mujoco.mjtTrn.mjTRN_JOINTINPARENT,
+    "DYN_NONE": mujoco.mjtDyn.mjDYN_NONE,
+    "INTEGRATOR": mujoco.mjtDyn.mjDYN_INTEGRATOR,
+    "FILTER": mujoco.mjtDyn.mjDYN_FILTER,
+    "FILTEREXACT": mujoco.mjtDyn.mjDYN_FILTEREXACT,
+    "GAIN_FIXED": mujoco.mjtGain.mjGAIN_FIXED,
+    "GAIN_AFFINE": mujoco.mjtGain.mjGAIN_AFFINE,
+    "BIAS_AFFINE": mujoco.mjtBias.mjBIAS_AFFINE,
+    "DISABLE_SPRING": mujoco.mjtDisableBit.mjDSBL_SPRING,
+    "DISABLE_DAMPER": mujoco.mjtDisableBit.mjDSBL_DAMPER,
+    "DISABLE_GRAVITY": mujoco.mjtDisableBit.mjDSBL_GRAVITY,
+    "DISABLE_ACTUATION": mujoco.mjtDisableBit.mjDSBL_ACTUATION,
+    "DISABLE_CLAMPCTRL": mujoco.mjtDisableBit.mjDSBL_CLAMPCTRL,
+}
+
+
+def room_for(floats: int) -> int:
+    """The smallest room in shared memory that has so many floats; 0 if none has."""
+    return next((room for room in ROOMS if floats <= room), 0)
+
+
+def worlds_of(room: int) -> int:
+    """Worlds of a block that share its memory."""
+    return min(_MOST_WORLDS, ROOMS[-1] // room) if room else _MOST_WORLDS
+
+
+def _source(room: int) -> str:
+    numbers = {name: int(value) for name, value in _NUMBERS.items()} | {"ROOM": room, "WORLDS": worlds_of(room)}
+    constants = "\n".join(f"constexpr int {name} = {value};" for name, value in numbers.items())
+    return "\n".join([_HEAD, constants, _BODY, END])
+
+
+@functools.cache
+def kernel_with(room: int) -> Any:
+    """The kernel with so much shared memory for a world; with 0, worlds use `scratch`."""
+
+    @wp.func_native(_source(room))
+    def smooth(m: SmoothModel, d: SmoothData, scratch: wp.uint64, stride: int, thread: int): ...
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def find_smooth(m: SmoothModel, d: SmoothData, scratch: wp.uint64, stride: int):
+        smooth(m, d, scratch, stride, wp.tid())
+
+    return find_smooth
