@@ -8,8 +8,8 @@ import warp as wp
 
 from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.lanes import WARP
+from stickslip.physics.mjwarp.model import Model
 from stickslip.physics.mjwarp.smooth.fields import MatrixOrder, matrix_fields
-from stickslip.physics.mjwarp.smooth.tables import Tables
 
 wp.set_module_options({"enable_backward": False})
 
@@ -101,21 +101,21 @@ def threads(nworld: int, device: wp.Device) -> int:
     return nworld * int(WARP) if device.is_cuda else nworld
 
 
-def factorize(m: mjw.Model, d: mjw.Data, order: Tables, H: wp.array) -> Factor:
+def factorize(m: Model, d: mjw.Data, H: wp.array) -> Factor:
     """The factors of a matrix in the structure of M."""
     factor = Factor(H, wp.empty_like(H), wp.empty((d.nworld, m.nv), dtype=float))
-    inputs = [matrix_fields(m, order), H]
+    inputs = [matrix_fields(m, m.structure.order), H]
     wp.launch(_factor, threads(d.nworld, H.device), inputs=inputs, outputs=[factor.L, factor.Dinv])
     return factor
 
 
-def solve(m: mjw.Model, d: mjw.Data, order: Tables, factor: Factor, x: wp.array, y: wp.array) -> None:
+def solve(m: Model, d: mjw.Data, factor: Factor, x: wp.array, y: wp.array) -> None:
     """x = H^-1 y, where H may be M."""
-    inputs = [matrix_fields(m, order), factor.L, factor.Dinv, y]
+    inputs = [matrix_fields(m, m.structure.order), factor.L, factor.Dinv, y]
     wp.launch(_solve, threads(d.nworld, y.device), inputs=inputs, outputs=[x])
 
 
-def solve_motion(m: mjw.Model, d: mjw.Data, order: Tables, factor: Factor, x: wp.array, y: wp.array) -> None:
+def solve_motion(m: Model, d: mjw.Data, factor: Factor, x: wp.array, y: wp.array) -> None:
     """x = H^-1 y, and for free bodies under implicitfast with what gyroscopic forces add to H."""
-    solve(m, d, order, factor, x, y)
+    solve(m, d, factor, x, y)
     private.solve_free_bodies(m, d, x, y)

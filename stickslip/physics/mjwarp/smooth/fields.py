@@ -1,7 +1,7 @@
 """Addresses of the arrays that the kernel reads and writes, as structs that are passed by value.
 
-Some 150 arrays take part. As arguments of their own they would not fit into the parameters of a CUDA kernel, and each
-launch from Python would pack every one of them.
+Some 150 arrays take part. As arguments of their own they would not fit into the parameters of a CUDA kernel. An address
+does not keep its array alive, so that only arrays of the model and the data are here: a captured step needs those anyway.
 """
 
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ _TABLES = (
 _SIZES = (
     "nbody njnt nq nsite ngeom ngeom_moving nmocap nu na nactuator ntendon nwrap nJten nmoment nlevel has_spatial"
 ).split()
-_SETTINGS = "nmoment_room disableflags implicit factor_M factor_H write_crb".split()
+_SETTINGS = "nmoment_room nv_room disableflags implicit factor_M factor_H write_crb".split()
 
 _INPUTS = "qpos qvel act ctrl mocap_pos mocap_quat qfrc_applied xfrc_applied".split()
 OUTPUTS = (
@@ -55,7 +55,7 @@ OUTPUTS = (
 """Fields of the data that the kernel writes, always. Of what MuJoCo Warp's stages write, it leaves out `crb` (unless
 the integrator reads it), `cacc` and `cfrc_int`, which hold no result before the forces of constraints are known, and
 `qLD` and `qLDiagInv`, whose place the factors of `factor.py` take."""
-_OWN = "crb qacc_smooth LM DinvM H L Dinv qacc_free".split()
+_SOMETIMES = "crb qacc_smooth".split()
 
 
 def _struct(name: str, doc: str, addresses: Iterable[str], numbers: Iterable[str] = ()) -> Any:
@@ -70,7 +70,7 @@ SmoothModel = _struct(
     [*_ORDER_SIZES, *(f"{name}_n" for name in (*_PER_WORLD, *_OPTIONS)), *_SIZES, *_SETTINGS],
 )
 MatrixOrder = _struct("MatrixOrder", "Addresses of the structure of M.", [*_MATRIX, *_ORDER], _ORDER_SIZES)
-SmoothData = _struct("SmoothData", "Addresses of the arrays of the data.", [*_INPUTS, *OUTPUTS, *_OWN])
+SmoothData = _struct("SmoothData", "Addresses of the arrays of the data.", [*_INPUTS, *OUTPUTS, *_SOMETIMES])
 
 
 def matrix_fields(m: mjw.Model, order: Tables) -> Any:
@@ -101,11 +101,9 @@ def model_fields(m: mjw.Model, order: Tables, tables: Tables, **settings: int) -
     return fields
 
 
-def data_fields(d: mjw.Data, own: dict[str, wp.array]) -> Any:
-    """The addresses of the arrays of the data, and of others by name."""
+def data_fields(d: mjw.Data) -> Any:
+    """The addresses of the arrays of the data."""
     fields = SmoothData()
-    for name in (*_INPUTS, *OUTPUTS, "crb", "qacc_smooth"):
+    for name in (*_INPUTS, *OUTPUTS, *_SOMETIMES):
         setattr(fields, name, getattr(d, name).ptr or 0)
-    for name, array in own.items():
-        setattr(fields, name, array.ptr or 0)
     return fields

@@ -64,10 +64,37 @@ def kernel_with(room: int) -> Any:
     """The kernel with so much shared memory for a world; with 0, worlds use `scratch`."""
 
     @wp.func_native(_source(room))
-    def smooth(m: SmoothModel, d: SmoothData, scratch: wp.uint64, stride: int, thread: int): ...
+    def smooth(
+        m: SmoothModel,
+        d: SmoothData,
+        LM_out: wp.array2d[float],
+        DinvM_out: wp.array2d[float],
+        H_out: wp.array2d[float],
+        L_out: wp.array2d[float],
+        Dinv_out: wp.array2d[float],
+        qacc_out: wp.array2d[float],
+        scratch: wp.array[float],
+        stride: int,
+        thread: int,
+    ): ...
 
     @wp.kernel(module="unique", enable_backward=False)
-    def find_smooth(m: SmoothModel, d: SmoothData, scratch: wp.uint64, stride: int):
-        smooth(m, d, scratch, stride, wp.tid())
+    def find_smooth(
+        # Model:
+        m: SmoothModel,
+        # Data in and out:
+        d: SmoothData,
+        # In:
+        stride: int,
+        # Out:
+        LM_out: wp.array2d[float],
+        DinvM_out: wp.array2d[float],
+        H_out: wp.array2d[float],
+        L_out: wp.array2d[float],
+        Dinv_out: wp.array2d[float],
+        qacc_out: wp.array2d[float],
+        scratch: wp.array[float],
+    ):
+        smooth(m, d, LM_out, DinvM_out, H_out, L_out, Dinv_out, qacc_out, scratch, stride, wp.tid())
 
     return find_smooth

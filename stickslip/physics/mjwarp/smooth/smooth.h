@@ -6,7 +6,7 @@
 //
 // Before this text kernel.py puts `factor.h` and constants: ROOM (floats of shared memory for a world, 0 for none), WORLDS
 // of a block, and the numbers of MuJoCo's enumerations. Arguments: `m` addresses and sizes of the model (fields.py), `d`
-// addresses of the data, `scratch` memory for worlds that have none in ROOM, `stride` from one world to the next there,
+// addresses of the data, factors and accelerations as arrays, `scratch` memory for worlds that have none in ROOM, `stride` from one world to the next there,
 // `thread`.
 //
 // Passes are separated by SYNC: a lane reads what another one wrote only after it. Sums have a fixed order.
@@ -14,6 +14,7 @@
     (reinterpret_cast<const float*>(m.name) + (m.name##_n > 1 ? size_t(world % m.name##_n) * (count) : size_t(0)))
 #define FLAGS(name) reinterpret_cast<const bool*>(m.name)
 #define DATA(name, count) (reinterpret_cast<float*>(d.name) + size_t(world) * (count))
+#define OWN(array, count) (array.data + size_t(world) * (count))
 #define DATA_INT(name, count) (reinterpret_cast<int*>(d.name) + size_t(world) * (count))
 
 using wp::vec3;
@@ -92,9 +93,9 @@ const float dt = *FIELD(timestep, 1);
 
 #if defined(__CUDA_ARCH__)
 __shared__ float shared[ROOM > 0 ? ROOM * WORLDS : 1];
-float* const s = ROOM > 0 ? shared + ROOM * (threadIdx.x / LANES) : reinterpret_cast<float*>(scratch) + stride * size_t(world);
+float* const s = ROOM > 0 ? shared + ROOM * (threadIdx.x / LANES) : scratch.data + stride * size_t(world);
 #else
-float* const s = reinterpret_cast<float*>(scratch) + stride * size_t(world);
+float* const s = scratch.data + stride * size_t(world);
 #endif
 float* const pose = s;                        // position and orientation of bodies
 float* const com = pose + pose_size * nbody;  // centre of mass of subtrees
@@ -338,7 +339,7 @@ if (m.write_crb) {
 }
 
 // ---- tendons: length, Jacobian, velocity, springs and dampers
-const auto is_above = [&](int v, int b) { return TABLE(body_isdofancestor)[size_t(b) * nv + v] != 0; };
+const auto is_above = [&](int v, int b) { return TABLE(body_isdofancestor)[size_t(b) * m.nv_room + v] != 0; };
 EACH(e, m.nJten) {
     const int t = TABLE(ten_row)[e], v = TABLE(ten_J_colind)[e], adr = TABLE(tendon_adr)[t], number = TABLE(tendon_num)[t];
     float value = 0.0f;
@@ -603,11 +604,11 @@ EACH(e, nC) {
 SYNC();
 
 // ---- factors and accelerations
-const auto factor_and_solve = [&](float* L_out, float* Dinv_out, float* x_out) {
+const auto factor_and_solve = [&](float* L, float* inverse, float* x_out) {
     factor(H, Dinv);
-    EACH(e, nC) L_out[e] = H[e];
+    EACH(e, nC) L[e] = H[e];
     EACH(v, nv) {
-        Dinv_out[v] = Dinv[v];
+        inverse[v] = Dinv[v];
         x[v] = qfrc[v];
     }
     SYNC();
@@ -616,7 +617,7 @@ const auto factor_and_solve = [&](float* L_out, float* Dinv_out, float* x_out) {
     SYNC();
 };
 if (m.factor_M) {
-    factor_and_solve(DATA(LM, nC), DATA(DinvM, nv), DATA(qacc_smooth, nv));
+    factor_and_solve(OWN(LM_out, nC), OWN(DinvM_out, nv), DATA(qacc_smooth, nv));
 }
 if (m.factor_H) {
     EACH(e, nC) {
@@ -650,12 +651,13 @@ if (m.factor_H) {
         }
         value += dt * rate;
         H[e] = value;
-        DATA(H, nC)[e] = value;
+        OWN(H_out, nC)[e] = value;
     }
     SYNC();
-    factor_and_solve(DATA(L, nC), DATA(Dinv, nv), DATA(qacc_free, nv));
+    factor_and_solve(OWN(L_out, nC), OWN(Dinv_out, nv), OWN(qacc_out, nv));
 }
 #undef FIELD
 #undef FLAGS
 #undef DATA
+#undef OWN
 #undef DATA_INT
