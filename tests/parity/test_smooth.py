@@ -196,6 +196,17 @@ def in_c(mjm: mujoco.MjModel, starts: Sequence[mujoco.MjData]) -> dict[str, NDAr
     return {name: np.stack(values) for name, values in found.items()}
 
 
+def different_in_c(m: mjw.Model) -> set[str]:
+    """What MuJoCo Warp, and so this kernel, does in another way than MuJoCo in C while some forces are disabled."""
+    different = set()
+    if m.opt.disableflags & mjw.DisableBit.ACTUATION:
+        different.add("actuator_velocity")  # C leaves it at zero
+    either = mjw.DisableBit.ACTUATION | mjw.DisableBit.DAMPER
+    if m.opt.integrator == mjw.IntegratorType.IMPLICITFAST and m.opt.disableflags & either:
+        different.add("qacc_free")  # C keeps in H the slopes of the forces that are left
+    return different
+
+
 def check(mjm: mujoco.MjModel, m: Model | None = None, seed: int = 0) -> None:
     """Everything against both."""
     with wp.ScopedDevice("cpu"):
@@ -215,8 +226,9 @@ def check(mjm: mujoco.MjModel, m: Model | None = None, seed: int = 0) -> None:
             solved = wp.empty_like(d.qfrc_smooth)
             solve_motion(m, d, again, solved, d.qfrc_smooth)
             compare({"qacc": solved.numpy()}, {"qacc": got["qacc_free"]}, ["qacc"])
-        compare(got, in_c(mjm, starts), [name for name in OUTPUTS if name not in NOT_IN_C])
-        compare(got, in_c(mjm, starts), ["qacc_smooth", "qacc_free"], SOLVED)
+        other = NOT_IN_C | different_in_c(m)
+        compare(got, in_c(mjm, starts), [name for name in OUTPUTS if name not in other])
+        compare(got, in_c(mjm, starts), [name for name in ("qacc_smooth", "qacc_free") if name not in other], SOLVED)
 
 
 @pytest.mark.parametrize("scene", [name for name in scenes.names() if ":" not in name])
@@ -320,7 +332,8 @@ def test_step_is_as_with_mujoco_warps_stages(name: str, scene: str) -> None:
             sim.m.structure.smooth = None
         sim.step()
         ends.append(sim.d.qvel.numpy())
-    np.testing.assert_allclose(ends[0], ends[1], rtol=0.0, atol=1e-5 * max(1.0, np.abs(ends[1]).max()))
+    tolerance = 1e-4 if name == "cenic" else 1e-5  # its step sizes depend on an estimate of the error
+    np.testing.assert_allclose(ends[0], ends[1], rtol=0.0, atol=tolerance * max(1.0, np.abs(ends[1]).max()))
 
 
 def test_tables_follow_the_structure_of_M() -> None:
