@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import stickslip as ss
 from stickslip import mjcf, scenes
+from stickslip.physics.base import StagedPhysics
 from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.fields import widen
 from stickslip.physics.mjwarp.model import Model, put_model
@@ -55,17 +56,20 @@ def tree(seed: int, number: int) -> str:
     def body(i: int) -> str:
         inside = "".join(body(j) for j in range(i + 1, number) if parents[j] == i)
         return (
-            f'<body name="b{i}" gravcomp="{seed % 2 * (i % 3) * 0.4:.1f}" pos="{numbers(3, 0.3)}" quat="{numbers(4, 1.0)}">{JOINTS[kind[i]]}'
-            f'<geom type="box" size=".05 .03 .08" pos="{numbers(3, 0.05)}" quat="{numbers(4, 1.0)}" mass="{rng.uniform(0.2, 2):.3f}"/>'
+            f'<body name="b{i}" gravcomp="{seed % 2 * (i % 3) * 0.4:.1f}" pos="{numbers(3, 0.3)}" quat="{numbers(4, 1.0)}">'
+            f"{JOINTS[kind[i]]}"
+            f'<geom type="box" size=".05 .03 .08" pos="{numbers(3, 0.05)}" quat="{numbers(4, 1.0)}"'
+            f' mass="{rng.uniform(0.2, 2):.3f}"/>'
             f'<site name="s{i}" pos="{numbers(3, 0.05)}" quat="{numbers(4, 1.0)}"/>{inside}</body>'
         )
 
     bodies = "".join(body(i) for i in range(number) if parents[i] < 0)
     return f"""<mujoco><option timestep="0.004"/><worldbody><geom type="plane" size="9 9 1"/>
-        <camera pos="1 1 1"/><light pos="0 0 3"/><body name="hand" mocap="true" pos="0 .2 .5"><geom size=".02"/></body>
+        <camera pos="1 1 1"/><light pos="0 0 3"/>
+        <body name="hand" mocap="true" pos="0 .2 .5"><geom size=".02"/></body>
         {bodies}<body pos="0 0 2"><geom size=".1"/><body name="nothing" pos="0 0 .2"/></body></worldbody>
-        <tendon><spatial stiffness="30" damping="2" springlength=".1 .2"><site site="s1"/><site site="s3"/><site site="s0"/>
-        </spatial></tendon></mujoco>"""
+        <tendon><spatial stiffness="30" damping="2" springlength=".1 .2">
+        <site site="s1"/><site site="s3"/><site site="s0"/></spatial></tendon></mujoco>"""
 
 
 ACTUATORS = (
@@ -73,9 +77,11 @@ ACTUATORS = (
     '<position joint="{}" gear="{}" kp="20" kv="1.5"/>',
     '<velocity joint="{}" gear="{}" kv="3" forcelimited="true" forcerange="-1 1"/>',
     '<intvelocity joint="{}" gear="{}" kp="15" actrange="-1 1"/>',
-    '<general joint="{}" gear="{}" dyntype="filter" dynprm=".1" gaintype="affine" gainprm="2 .3 -.4" biastype="affine" biasprm=".1 -2 -.3"/>',
+    '<general joint="{}" gear="{}" dyntype="filter" dynprm=".1" gaintype="affine" gainprm="2 .3 -.4" '
+    'biastype="affine" biasprm=".1 -2 -.3"/>',
     '<general joint="{}" gear="{}" dyntype="filterexact" dynprm=".05" actearly="true" gainprm="4"/>',
-    '<general joint="{}" gear="{}" dyntype="integrator" actearly="true" actlimited="true" actrange="-.5 .5" gainprm="3"/>',
+    '<general joint="{}" gear="{}" dyntype="integrator" actearly="true" actlimited="true" actrange="-.5 .5" '
+    'gainprm="3"/>',
     '<motor jointinparent="{}" gear="{}"/>',
     '<general joint="{}" gear="{}" gaintype="affine" gainprm="1 .2 -.5" damping=".4" armature=".02"/>',
 )
@@ -90,9 +96,11 @@ def generated(seed: int) -> mujoco.MjModel:
     xml = spec.to_xml()
     joints = [joint.name for joint in spec.joints]
     actuators = []
-    for joint, form in zip(itertools.cycle(joints), itertools.islice(itertools.cycle(ACTUATORS), 2 * len(ACTUATORS))):
+    forms = itertools.islice(itertools.cycle(ACTUATORS), 2 * len(ACTUATORS))
+    for joint, form in zip(itertools.cycle(joints), forms, strict=False):
         actuators.append(form.format(joint, " ".join(f"{x:.3f}" for x in rng.normal(size=6))))
-    mjm = mujoco.MjModel.from_xml_string(xml.replace("</mujoco>", f"<actuator>{''.join(actuators)}</actuator></mujoco>"))
+    xml = xml.replace("</mujoco>", f"<actuator>{''.join(actuators)}</actuator></mujoco>")
+    mjm = mujoco.MjModel.from_xml_string(xml)
     mjm.dof_armature[:] = rng.uniform(0.0, 0.05, mjm.nv)
     mjm.dof_damping[:] = rng.uniform(0.0, 0.5, mjm.nv) * (rng.random(mjm.nv) < 0.7)
     mjm.dof_dampingpoly[:] = rng.uniform(0.0, 0.1, mjm.dof_dampingpoly.shape)
@@ -243,7 +251,10 @@ def test_generated_models(seed: int) -> None:
     check(generated(seed), seed=seed)
 
 
-@pytest.mark.parametrize("flag", ["GRAVITY", "SPRING", "DAMPER", "ACTUATION", "EULERDAMP", "CLAMPCTRL", "SPRING DAMPER"])
+FLAGS = ["GRAVITY", "SPRING", "DAMPER", "ACTUATION", "EULERDAMP", "CLAMPCTRL", "SPRING DAMPER"]
+
+
+@pytest.mark.parametrize("flag", FLAGS)
 @pytest.mark.parametrize("seed", [3, 4])
 def test_disabled(flag: str, seed: int) -> None:
     mjm = generated(seed)
@@ -252,7 +263,9 @@ def test_disabled(flag: str, seed: int) -> None:
     check(mjm, seed=seed)
 
 
-PER_WORLD = "body_mass body_inertia body_pos dof_damping dof_armature jnt_stiffness actuator_gainprm geom_pos qpos0".split()
+PER_WORLD = (
+    "body_mass body_inertia body_pos dof_damping dof_armature jnt_stiffness actuator_gainprm geom_pos qpos0"
+).split()
 
 
 def test_fields_per_world() -> None:
@@ -277,7 +290,9 @@ def test_fields_per_world() -> None:
         reference = stock(m, mjm, starts)
         compare(outputs(d, OUTPUTS), outputs(reference, OUTPUTS), OUTPUTS)
         got = outputs(d, [*OUTPUTS, "qacc_smooth"]) | {"qacc_free": (found.qacc or d.qacc_smooth).numpy()}
-        want = [in_c(own[world], starts)[name][world] for world in range(NWORLD) for name in ("qfrc_smooth", "qacc_free")]
+        want = [
+            in_c(own[world], starts)[name][world] for world in range(NWORLD) for name in ("qfrc_smooth", "qacc_free")
+        ]
         compare(got, {"qfrc_smooth": np.stack(want[::2])}, ["qfrc_smooth"])
         compare(got, {"qacc_free": np.stack(want[1::2])}, ["qacc_free"], SOLVED)
 
@@ -285,22 +300,26 @@ def test_fields_per_world() -> None:
 UNCOVERED = {
     "fluid": '<option density="1.2"/>',
     "actuators that do not act on a joint": '<actuator><motor site="s0" gear="1 0 0 0 0 0"/></actuator>',
-    "activation dynamics other than integrator and filters": '<actuator><muscle joint="hinge" lengthrange="0 1"/></actuator>',
+    "activation dynamics other than integrator and filters": """<actuator>
+        <muscle joint="hinge" lengthrange="0 1"/></actuator>""",
     "tendon armature": '<tendon><fixed armature=".1"><joint joint="hinge" coef="1"/></fixed></tendon>',
-    "tendons with pulleys or around geoms": '<tendon><spatial><site site="s0"/><geom geom="ball"/><site site="s1"/></spatial></tendon>',
+    "tendons with pulleys or around geoms": """<tendon><spatial>
+        <site site="s0"/><geom geom="ball"/><site site="s1"/></spatial></tendon>""",
 }
-ARM = """<mujoco><option timestep=".002"/>{}<worldbody><body><joint name="hinge" axis="0 1 0" damping=".1" range="-3 3"/>
+ARM = """<mujoco><option timestep=".002"/>{}<worldbody><body>
+    <joint name="hinge" axis="0 1 0" damping=".1" range="-3 3"/>
     <geom name="ball" size=".02" mass="1" pos=".2 0 0" contype="0" conaffinity="0"/><site name="s0" pos=".1 0 0"/>
-    <body pos=".3 0 0"><joint axis="0 0 1"/><geom size=".03" mass=".5" pos="0 .1 0"/><site name="s1" pos="0 .2 .1"/></body></body>
-    </worldbody></mujoco>"""
+    <body pos=".3 0 0"><joint axis="0 0 1"/><geom size=".03" mass=".5" pos="0 .1 0"/><site name="s1" pos="0 .2 .1"/>
+    </body></body></worldbody></mujoco>"""
 
 
 @pytest.mark.parametrize("feature", UNCOVERED)
 def test_uncovered_features_take_mujoco_warps_stages(feature: str) -> None:
     mjm = mujoco.MjModel.from_xml_string(ARM.format(UNCOVERED[feature]))
     assert feature in not_covered(mjm)
-    sim = ss.Simulation(mjm, ss.ComFree(), device="cpu")
-    assert "smooth" not in [name for name, _ in sim.physics.stages(sim.m, sim.d)]
+    physics = ss.ComFree()
+    sim = ss.Simulation(mjm, physics, device="cpu")
+    assert "smooth" not in [name for name, _ in physics.stages(sim.m, sim.d)]
     mjd = mujoco.MjData(mjm)
     mjd.qvel[:] = (1.0, -2.0)
     sim.state = ss.State(np.zeros(1), mjd.qpos[None], mjd.qvel[None], mjd.act[None])
@@ -313,12 +332,13 @@ def test_uncovered_features_take_mujoco_warps_stages(feature: str) -> None:
 def test_plan(name: str) -> None:
     """One stage where the model is covered; MuJoCo Warp's own again while a callback is there."""
     physics = ss.PHYSICS[name]()
+    assert isinstance(physics, StagedPhysics)
     with wp.ScopedDevice("cpu"):
         mjm = mujoco.MjModel.from_xml_string(ARM.format(""))
         m, d = physics.put_model(mjm), physics.make_data(mjm, 1)
         assert [stage for stage, _ in physics.stages(m, d)][:2] == ["smooth", "collision"]
         m.callback.control = lambda m, d: None
-        assert [stage for stage, _ in physics.stages(m, d)][0] == "kinematics"
+        assert next(stage for stage, _ in physics.stages(m, d)) == "kinematics"
 
 
 @pytest.mark.parametrize("name", ["comfree", "cone-sweep", "icf", "cenic"])

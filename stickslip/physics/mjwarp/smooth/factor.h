@@ -11,7 +11,8 @@ constexpr int LANES = 32;
 constexpr int LANES = 1;
 #endif
 #define TABLE(name) reinterpret_cast<const int*>(m.name)
-#define EACH(i, n) for (int i = lane; i < (n); i += LANES)
+#define ROLLED _Pragma("unroll 1")  // code of a long pass once: it has to fit into the cache for instructions
+#define EACH(i, n) ROLLED for (int i = lane; i < (n); i += LANES)
 const int world = thread / LANES, lane = thread - world * LANES;
 const int nv = m.nv, nC = m.nC;
 const int* const M_rownnz = TABLE(M_rownnz);
@@ -30,10 +31,10 @@ const auto lanes_each = [](int items) {  // lanes that share an item where there
     return group;
 };
 const auto factor = [&](float* H, float* Dinv) {  // H = L' D L in place, D on the diagonal; from the leaves inwards
-    for (int level = m.ndoflevel - 1; level >= 0; --level) {
+    ROLLED for (int level = m.ndoflevel - 1; level >= 0; --level) {
         const int begin = TABLE(factor_adr)[level], items = TABLE(factor_adr)[level + 1] - begin;
         const int group = lanes_each(items), part = lane % group;
-        for (int k0 = 0; k0 < items; k0 += LANES / group) {
+        ROLLED for (int k0 = 0; k0 < items; k0 += LANES / group) {
             const int k = k0 + lane / group;
             const int e = k < items ? TABLE(factor_elem)[begin + k] : 0, i = M_row[e];
             const int a = M_rownnz[i] - 1, b = e - M_rowadr[i];
@@ -59,10 +60,10 @@ const auto factor = [&](float* H, float* Dinv) {  // H = L' D L in place, D on t
     SYNC();
 };
 const auto solve = [&](const float* L, const float* Dinv, float* x) {  // x becomes H^-1 x
-    for (int level = m.ndoflevel - 1; level >= 0; --level) {
+    ROLLED for (int level = m.ndoflevel - 1; level >= 0; --level) {
         const int begin = TABLE(dof_level_adr)[level], items = TABLE(dof_level_adr)[level + 1] - begin;
         const int group = lanes_each(items), part = lane % group;
-        for (int k0 = 0; k0 < items; k0 += LANES / group) {
+        ROLLED for (int k0 = 0; k0 < items; k0 += LANES / group) {
             const int k = k0 + lane / group, i = k < items ? TABLE(dof_level)[begin + k] : 0;
             float sum = 0.0f;
             if (k < items) {
@@ -73,7 +74,7 @@ const auto solve = [&](const float* L, const float* Dinv, float* x) {  // x beco
         }
         SYNC();
     }
-    for (int level = 0; level < m.ndoflevel; ++level) {
+    ROLLED for (int level = 0; level < m.ndoflevel; ++level) {
         const int begin = TABLE(dof_level_adr)[level], items = TABLE(dof_level_adr)[level + 1] - begin;
         EACH(k, items) {
             const int i = TABLE(dof_level)[begin + k], adr = M_rowadr[i];

@@ -13,7 +13,7 @@ from stickslip.physics.mjwarp.smooth.fields import MatrixOrder, matrix_fields
 
 wp.set_module_options({"enable_backward": False})
 
-END = "#undef SYNC\n#undef TABLE\n#undef EACH\n"
+END = "#undef SYNC\n#undef TABLE\n#undef ROLLED\n#undef EACH\n"
 """After any text that `factor.h` is put before."""
 _HEAD = pathlib.Path(__file__).with_name("factor.h").read_text()
 
@@ -43,7 +43,9 @@ SYNC();
 factor(L, Dinv);
 {END}"""
 )
-def factor_world(m: MatrixOrder, H_in: wp.array2d[float], L_out: wp.array2d[float], Dinv_out: wp.array2d[float], thread: int):
+def factor_world(
+    m: MatrixOrder, H_in: wp.array2d[float], L_out: wp.array2d[float], Dinv_out: wp.array2d[float], thread: int
+):
     """Factor the matrix of one world, by the lanes of a warp or one thread."""
     ...
 

@@ -1,7 +1,8 @@
 """Addresses of the arrays that the kernel reads and writes, as structs that are passed by value.
 
-Some 150 arrays take part. As arguments of their own they would not fit into the parameters of a CUDA kernel. An address
-does not keep its array alive, so that only arrays of the model and the data are here: a captured step needs those anyway.
+Some 150 arrays take part. As arguments of their own they would not fit into the parameters of a CUDA kernel. An
+address does not keep its array alive, so that only arrays of the model and the data are here: a captured step needs
+those anyway.
 """
 
 from collections.abc import Iterable
@@ -17,20 +18,21 @@ _MATRIX = "M_rownnz M_rowadr M_colind".split()
 _ORDER_SIZES = "nv nC ndoflevel".split()
 
 _FIXED = (
-    "body_parentid body_rootid body_mocapid body_jntadr body_jntnum body_isdofancestor dof_bodyid dof_jntid jnt_type "
-    "jnt_qposadr jnt_dofadr jnt_actuatorid jnt_actgravcomp jnt_actfrclimited geom_bodyid "
-    "site_bodyid tendon_adr tendon_num wrap_objid wrap_prm ten_J_rownnz ten_J_rowadr ten_J_colind actuator_trntype "
+    "body_parentid body_rootid body_mocapid body_jntadr body_jntnum body_isdofancestor dof_bodyid dof_jntid "
+    "jnt_type jnt_qposadr jnt_dofadr jnt_actuatorid jnt_actgravcomp jnt_actfrclimited geom_bodyid site_bodyid "
+    "tendon_adr tendon_num wrap_objid wrap_prm ten_J_rownnz ten_J_rowadr ten_J_colind actuator_trntype "
     "actuator_trnid actuator_dyntype actuator_gaintype actuator_biastype actuator_ctrladr actuator_ctrlnum "
-    "actuator_actadr actuator_actnum actuator_actlimited actuator_actearly actuator_forcelimited actuator_ctrllimited"
+    "actuator_actadr actuator_actnum actuator_actlimited actuator_actearly actuator_forcelimited "
+    "actuator_ctrllimited"
 ).split()
 """Fields of the model that all worlds share."""
 
 _PER_WORLD = (
-    "qpos0 qpos_spring body_pos body_quat body_ipos body_iquat body_mass body_subtreemass body_inertia body_gravcomp "
-    "jnt_pos jnt_axis jnt_stiffness jnt_stiffnesspoly jnt_actfrcrange dof_armature dof_damping dof_dampingpoly geom_pos "
-    "geom_quat site_pos site_quat tendon_stiffness tendon_stiffnesspoly tendon_damping tendon_dampingpoly "
-    "tendon_lengthspring actuator_dynprm actuator_gainprm actuator_biasprm actuator_actrange actuator_forcerange "
-    "actuator_ctrlrange actuator_gear actuator_damping actuator_dampingpoly actuator_armature"
+    "qpos0 qpos_spring body_pos body_quat body_ipos body_iquat body_mass body_subtreemass body_inertia "
+    "body_gravcomp jnt_pos jnt_axis jnt_stiffness jnt_stiffnesspoly jnt_actfrcrange dof_armature dof_damping "
+    "dof_dampingpoly geom_pos geom_quat site_pos site_quat tendon_stiffness tendon_stiffnesspoly tendon_damping "
+    "tendon_dampingpoly tendon_lengthspring actuator_dynprm actuator_gainprm actuator_biasprm actuator_actrange "
+    "actuator_forcerange actuator_ctrlrange actuator_gear actuator_damping actuator_dampingpoly actuator_armature"
 ).split()
 """Fields of the model with a row for all worlds or one for each."""
 
@@ -38,7 +40,8 @@ _OPTIONS = ("timestep", "gravity")
 """Options that may differ between worlds."""
 
 _TABLES = (
-    "level_adr level_body child_adr child dof_kind dof_free act_moment dof_act_adr dof_act ten_row dof_ten_adr dof_ten ten_wrap ten_wrapadr0 geom_moving"
+    "level_adr level_body child_adr child dof_kind dof_free act_moment dof_act_adr dof_act ten_row dof_ten_adr "
+    "dof_ten ten_wrap ten_wrapadr0 geom_moving"
 ).split()
 _SIZES = (
     "nbody njnt nq nsite ngeom ngeom_moving nmocap nu na nactuator ntendon nwrap nJten nmoment nlevel has_spatial"
@@ -47,10 +50,10 @@ _SETTINGS = "nmoment_room nv_room disableflags implicit factor_M factor_H write_
 
 _INPUTS = "qpos qvel act ctrl mocap_pos mocap_quat qfrc_applied xfrc_applied".split()
 OUTPUTS = (
-    "xpos xquat xmat xipos ximat xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat subtree_com cinert cdof cdof_dot "
-    "cvel M ten_length ten_J ten_velocity ten_wrapadr ten_wrapnum wrap_obj wrap_xpos actuator_length actuator_velocity "
-    "actuator_moment moment_rownnz moment_rowadr moment_colind act_dot actuator_force qfrc_spring qfrc_damper "
-    "qfrc_gravcomp qfrc_passive qfrc_bias qfrc_actuator qfrc_smooth"
+    "xpos xquat xmat xipos ximat xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat subtree_com cinert cdof "
+    "cdof_dot cvel M ten_length ten_J ten_velocity ten_wrapadr ten_wrapnum wrap_obj wrap_xpos actuator_length "
+    "actuator_velocity actuator_moment moment_rownnz moment_rowadr moment_colind act_dot actuator_force "
+    "qfrc_spring qfrc_damper qfrc_gravcomp qfrc_passive qfrc_bias qfrc_actuator qfrc_smooth"
 ).split()
 """Fields of the data that the kernel writes, always. Of what MuJoCo Warp's stages write, it leaves out `crb` (unless
 the integrator reads it), `cacc` and `cfrc_int`, which hold no result before the forces of constraints are known, and

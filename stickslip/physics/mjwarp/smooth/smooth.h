@@ -11,7 +11,7 @@
 //
 // Passes are separated by SYNC: a lane reads what another one wrote only after it. Sums have a fixed order.
 #define FIELD(name, count) \
-    (reinterpret_cast<const float*>(m.name) + (m.name##_n > 1 ? size_t(world % m.name##_n) * (count) : size_t(0)))
+    (reinterpret_cast<const float*>(m.name) + (m.name##_n > 1 ? unsigned(world) % unsigned(m.name##_n) * unsigned(count) : 0u))
 #define FLAGS(name) reinterpret_cast<const bool*>(m.name)
 #define DATA(name, count) (reinterpret_cast<float*>(d.name) + size_t(world) * (count))
 #define OWN(array, count) (array.data + size_t(world) * (count))
@@ -128,8 +128,8 @@ if (lane == 0) {
     for (int c = 0; c < pose_size; ++c) pose[c] = c == 3 ? 1.0f : 0.0f;
 }
 SYNC();
-for (int level = 1; level < m.nlevel; ++level) {
-    for (int k = level_adr[level] + lane; k < level_adr[level + 1]; k += LANES) {
+ROLLED for (int level = 1; level < m.nlevel; ++level) {
+    ROLLED for (int k = level_adr[level] + lane; k < level_adr[level + 1]; k += LANES) {
         const int b = level_body[k], parent = body_parentid[b], mocap = TABLE(body_mocapid)[b];
         const int first = TABLE(body_jntadr)[b], number = TABLE(body_jntnum)[b];
         const float* const local = mocap >= 0 ? DATA(mocap_pos, 3 * m.nmocap) + 3 * mocap : FIELD(body_pos, 3 * nbody) + 3 * b;
@@ -137,7 +137,7 @@ for (int level = 1; level < m.nlevel; ++level) {
         const Quat above = load_quat(pose + pose_size * parent + 3);
         vec3 p = load(pose + pose_size * parent) + rotate(above, load(local));
         Quat q = multiply(above, load_quat(turn));
-        for (int j = first; j < first + number; ++j) {
+        ROLLED for (int j = first; j < first + number; ++j) {
             const int type = jnt_type[j], at = jnt_qposadr[j], v = jnt_dofadr[j];
             const vec3 offset = load(FIELD(jnt_pos, 3 * m.njnt) + 3 * j), axis = load(FIELD(jnt_axis, 3 * m.njnt) + 3 * j);
             vec3 anchor, direction = axis;
@@ -217,7 +217,7 @@ SYNC();
 
 // ---- centres of mass of subtrees: sums from the leaves inwards
 const auto add_children = [&](float* values, int size, int count, int last) {
-    for (int level = m.nlevel - 2; level >= last; --level) {
+    ROLLED for (int level = m.nlevel - 2; level >= last; --level) {
         const int begin = level_adr[level], items = (level_adr[level + 1] - begin) * count;
         EACH(k, items) {
             const int b = level_body[begin + k / count], c = k % count;
@@ -281,12 +281,12 @@ if (lane == 0) {
     store6(body + at_acc, Six{none, off_gravity ? none : -1.0f * load(FIELD(gravity, 3))});
 }
 SYNC();
-for (int level = 1; level < m.nlevel; ++level) {
-    for (int k = level_adr[level] + lane; k < level_adr[level + 1]; k += LANES) {
+ROLLED for (int level = 1; level < m.nlevel; ++level) {
+    ROLLED for (int k = level_adr[level] + lane; k < level_adr[level + 1]; k += LANES) {
         const int b = level_body[k], parent = body_parentid[b];
         const int first = TABLE(body_jntadr)[b], number = TABLE(body_jntnum)[b];
         Six velocity = load6(body + body_size * parent + at_vel), acceleration = load6(body + body_size * parent + at_acc);
-        for (int j = first; j < first + number; ++j) {
+        ROLLED for (int j = first; j < first + number; ++j) {
             const int type = jnt_type[j];
             int v = jnt_dofadr[j];
             if (type == FREE) {
@@ -603,8 +603,48 @@ EACH(e, nC) {
 }
 SYNC();
 
-// ---- factors and accelerations
-const auto factor_and_solve = [&](float* L, float* inverse, float* x_out) {
+// ---- factors and accelerations, first with M, then with the integrator's matrix H
+ROLLED for (int pass = 0; pass < 2; ++pass) {
+    if (!(pass == 0 ? m.factor_M : m.factor_H)) continue;
+    if (pass == 1) {
+        EACH(e, nC) {
+            const int i = M_row[e], j = M_colind[e];
+            float value = DATA(M, nC)[e], rate = 0.0f;  // this lane wrote it
+            if (!m.implicit && i == j) {
+                float damping, poly[2];
+                damping_of(i, damping, poly);
+                rate = slope_of(damping, poly, wp::abs(qvel[i]));
+            }
+            if (m.implicit && !TABLE(dof_free)[i]) {
+                if (by_velocity) {
+                    if (i == j) {
+                        float damping, poly[2];
+                        damping_of(i, damping, poly);
+                        rate = slope_of(damping, poly, wp::abs(qvel[i]));
+                    }
+                    if (dof_jntid[i] == dof_jntid[j]) {
+                        for (int k = dof_act_adr[i]; k < dof_act_adr[i + 1]; ++k) {
+                            const int at = dof_act[2 * k + 1];
+                            rate -= moment[at] * moment[at - (i - j)] * slope[dof_act[2 * k]];
+                        }
+                    }
+                }
+                for (int k = TABLE(dof_ten_adr)[i]; k < TABLE(dof_ten_adr)[i + 1]; ++k) {
+                    const int t = TABLE(dof_ten)[2 * k], at = TABLE(dof_ten)[2 * k + 1];
+                    for (int o = TABLE(ten_J_rowadr)[t]; o < TABLE(ten_J_rowadr)[t] + TABLE(ten_J_rownnz)[t]; ++o) {
+                        if (TABLE(ten_J_colind)[o] == j) rate += ten_J[at] * ten_J[o] * tendon[3 * t + 2];
+                    }
+                }
+            }
+            value += dt * rate;
+            H[e] = value;
+            OWN(H_out, nC)[e] = value;
+        }
+        SYNC();
+    }
+    float* const L = pass == 0 ? OWN(LM_out, nC) : OWN(L_out, nC);
+    float* const inverse = pass == 0 ? OWN(DinvM_out, nv) : OWN(Dinv_out, nv);
+    float* const qacc = pass == 0 ? DATA(qacc_smooth, nv) : OWN(qacc_out, nv);
     factor(H, Dinv);
     EACH(e, nC) L[e] = H[e];
     EACH(v, nv) {
@@ -613,48 +653,8 @@ const auto factor_and_solve = [&](float* L, float* inverse, float* x_out) {
     }
     SYNC();
     solve(H, Dinv, x);
-    EACH(v, nv) x_out[v] = x[v];
+    EACH(v, nv) qacc[v] = x[v];
     SYNC();
-};
-if (m.factor_M) {
-    factor_and_solve(OWN(LM_out, nC), OWN(DinvM_out, nv), DATA(qacc_smooth, nv));
-}
-if (m.factor_H) {
-    EACH(e, nC) {
-        const int i = M_row[e], j = M_colind[e];
-        float value = DATA(M, nC)[e], rate = 0.0f;  // this lane wrote it
-        if (!m.implicit && i == j) {
-            float damping, poly[2];
-            damping_of(i, damping, poly);
-            rate = slope_of(damping, poly, wp::abs(qvel[i]));
-        }
-        if (m.implicit && !TABLE(dof_free)[i]) {
-            if (by_velocity) {
-                if (i == j) {
-                    float damping, poly[2];
-                    damping_of(i, damping, poly);
-                    rate = slope_of(damping, poly, wp::abs(qvel[i]));
-                }
-                if (dof_jntid[i] == dof_jntid[j]) {
-                    for (int k = dof_act_adr[i]; k < dof_act_adr[i + 1]; ++k) {
-                        const int at = dof_act[2 * k + 1];
-                        rate -= moment[at] * moment[at - (i - j)] * slope[dof_act[2 * k]];
-                    }
-                }
-            }
-            for (int k = TABLE(dof_ten_adr)[i]; k < TABLE(dof_ten_adr)[i + 1]; ++k) {
-                const int t = TABLE(dof_ten)[2 * k], at = TABLE(dof_ten)[2 * k + 1];
-                for (int o = TABLE(ten_J_rowadr)[t]; o < TABLE(ten_J_rowadr)[t] + TABLE(ten_J_rownnz)[t]; ++o) {
-                    if (TABLE(ten_J_colind)[o] == j) rate += ten_J[at] * ten_J[o] * tendon[3 * t + 2];
-                }
-            }
-        }
-        value += dt * rate;
-        H[e] = value;
-        OWN(H_out, nC)[e] = value;
-    }
-    SYNC();
-    factor_and_solve(OWN(L_out, nC), OWN(Dinv_out, nv), OWN(qacc_out, nv));
 }
 #undef FIELD
 #undef FLAGS

@@ -13,7 +13,9 @@ ALONG_AXIS, ABOUT_AXIS = 6, 7
 the axis of their joint."""
 
 _JOINTS = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
-_DYNAMICS = tuple(int(getattr(mujoco.mjtDyn, f"mjDYN_{name}")) for name in ("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT"))
+_DYNAMICS = tuple(
+    int(getattr(mujoco.mjtDyn, f"mjDYN_{name}")) for name in ("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT")
+)
 _GAINS = (int(mujoco.mjtGain.mjGAIN_FIXED), int(mujoco.mjtGain.mjGAIN_AFFINE))
 _BIASES = (int(mujoco.mjtBias.mjBIAS_NONE), int(mujoco.mjtBias.mjBIAS_AFFINE))
 
