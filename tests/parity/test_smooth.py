@@ -56,7 +56,8 @@ def tree(seed: int, number: int) -> str:
     def body(i: int) -> str:
         inside = "".join(body(j) for j in range(i + 1, number) if parents[j] == i)
         return (
-            f'<body name="b{i}" gravcomp="{seed % 2 * (i % 3) * 0.4:.1f}" pos="{numbers(3, 0.3)}" quat="{numbers(4, 1.0)}">'
+            f'<body name="b{i}" gravcomp="{seed % 2 * (i % 3) * 0.4:.1f}" pos="{numbers(3, 0.3)}"'
+            f' quat="{numbers(4, 1.0)}">'
             f"{JOINTS[kind[i]]}"
             f'<geom type="box" size=".05 .03 .08" pos="{numbers(3, 0.05)}" quat="{numbers(4, 1.0)}"'
             f' mass="{rng.uniform(0.2, 2):.3f}"/>'
