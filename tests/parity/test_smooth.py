@@ -153,7 +153,7 @@ def on_device(mjm: mujoco.MjModel, starts: Sequence[mujoco.MjData]) -> mjw.Data:
 
 def run(m: Model, mjm: mujoco.MjModel, starts: Sequence[mujoco.MjData]) -> tuple[mjw.Data, Smooth]:
     d = on_device(mjm, starts)
-    return d, find_smooth(m, d, factor_M=True, factor_H=damped(m))
+    return d, find_smooth(m, d, factor_M=True, solve_M=True, factor_H=damped(m))
 
 
 def stock(m: mjw.Model, mjm: mujoco.MjModel, starts: Sequence[mujoco.MjData]) -> mjw.Data:

@@ -106,7 +106,8 @@ def predict(m: Model, d: mjw.Data, H: wp.array | None = None) -> Prediction:
 def predict_fused(m: Model, d: mjw.Data) -> Prediction:
     """All smooth dynamics and the prediction, in one launch."""
     implicit = damped(m)
-    found = find_smooth(m, d, factor_M=m.opt.run_qacc_smooth or not implicit, factor_H=implicit)
+    solve_M = m.opt.run_qacc_smooth or not implicit
+    found = find_smooth(m, d, factor_M=True, solve_M=solve_M, factor_H=implicit)
     if found.H is not None and found.qacc is not None:
         return Prediction(found.qacc, found.H, found.M)
     if found.M is None:

@@ -1,6 +1,6 @@
-// M or H in its sparse structure, factored and solved by the lanes of one world; put before `smooth.h`, and into the native
-// functions of factor.py. A row has the ancestors of its dof, itself last, so that the place of an ancestor in a row is
-// its number of ancestors, and L has the structure of M (Featherstone, Rigid Body Dynamics Algorithms, 6.5).
+// M or H in its sparse structure, factored and solved by the lanes of one world; put before `smooth.h`, and into the
+// native functions of factor.py. A row has the ancestors of its dof, itself last, so that the place of an ancestor in a
+// row is its number of ancestors, and L has the structure of M (Featherstone, Rigid Body Dynamics Algorithms, 6.5).
 //
 // Arguments: `m` with the tables named below, `thread`. SYNC separates what lanes write from what others read.
 #if defined(__CUDA_ARCH__)
@@ -11,7 +11,7 @@ constexpr int LANES = 32;
 constexpr int LANES = 1;
 #endif
 #define TABLE(name) reinterpret_cast<const int*>(m.name)
-#define ROLLED _Pragma("unroll 1")  // code of a long pass once: it has to fit into the cache for instructions
+#define ROLLED _Pragma("unroll 1")  // code of a long pass once, for the cache of instructions
 #define EACH(i, n) ROLLED for (int i = lane; i < (n); i += LANES)
 const int world = thread / LANES, lane = thread - world * LANES;
 const int nv = m.nv, nC = m.nC;
@@ -67,7 +67,9 @@ const auto solve = [&](const float* L, const float* Dinv, float* x) {  // x beco
             const int k = k0 + lane / group, i = k < items ? TABLE(dof_level)[begin + k] : 0;
             float sum = 0.0f;
             if (k < items) {
-                for (int row = i + 1 + part; row < TABLE(dof_end)[i]; row += group) sum += L[M_rowadr[row] + level] * x[row];
+                for (int row = i + 1 + part; row < TABLE(dof_end)[i]; row += group) {
+                    sum += L[M_rowadr[row] + level] * x[row];
+                }
             }
             sum = sum_lanes(sum, group);
             if (k < items && part == 0) x[i] -= sum;

@@ -46,7 +46,7 @@ _TABLES = (
 _SIZES = (
     "nbody njnt nq nsite ngeom ngeom_moving nmocap nu na nactuator ntendon nwrap nJten nmoment nlevel has_spatial"
 ).split()
-_SETTINGS = "nmoment_room nv_room disableflags implicit factor_M factor_H write_crb".split()
+_SETTINGS = "nmoment_room nv_room disableflags implicit factor_M solve_M factor_H write_crb".split()
 
 _INPUTS = "qpos qvel act ctrl mocap_pos mocap_quat qfrc_applied xfrc_applied".split()
 OUTPUTS = (

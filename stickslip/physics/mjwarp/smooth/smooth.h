@@ -1,17 +1,18 @@
-// Body of the native function `smooth` (kernel.py): the smooth dynamics of one world by the lanes of one warp, or by one
-// thread of a CPU.
+// Body of the native function `smooth` (kernel.py): the smooth dynamics of one world by the lanes of one warp, or by
+// one thread of a CPU.
 //
-// Why C++: all that a world needs stays in shared memory through some twenty passes over bodies, dofs and matrix elements.
-// Warp has no shared memory of a warp's own, and its tiles belong to a block and have sizes known when it compiles.
+// Why C++: all that a world needs stays in shared memory through some twenty passes over bodies, dofs and elements of
+// matrices. Warp has no shared memory of a warp's own; its tiles belong to a block and have sizes known when it compiles.
 //
-// Before this text kernel.py puts `factor.h` and constants: ROOM (floats of shared memory for a world, 0 for none), WORLDS
-// of a block, and the numbers of MuJoCo's enumerations. Arguments: `m` addresses and sizes of the model (fields.py), `d`
-// addresses of the data, factors and accelerations as arrays, `scratch` memory for worlds that have none in ROOM, `stride` from one world to the next there,
-// `thread`.
+// Before this text kernel.py puts `factor.h` and constants: ROOM (floats of shared memory for a world, 0 for none),
+// WORLDS of a block, and the numbers of MuJoCo's enumerations. Arguments: `m` addresses and sizes of the model
+// (fields.py), `d` addresses of the data, factors and accelerations as arrays, `scratch` memory for worlds that have
+// none in ROOM, `stride` from one world to the next there, `thread`.
 //
 // Passes are separated by SYNC: a lane reads what another one wrote only after it. Sums have a fixed order.
 #define FIELD(name, count) \
-    (reinterpret_cast<const float*>(m.name) + (m.name##_n > 1 ? unsigned(world) % unsigned(m.name##_n) * unsigned(count) : 0u))
+    (reinterpret_cast<const float*>(m.name) \
+     + (m.name##_n > 1 ? unsigned(world) % unsigned(m.name##_n) * unsigned(count) : 0u))
 #define FLAGS(name) reinterpret_cast<const bool*>(m.name)
 #define DATA(name, count) (reinterpret_cast<float*>(d.name) + size_t(world) * (count))
 #define OWN(array, count) (array.data + size_t(world) * (count))
@@ -72,7 +73,7 @@ const auto motion_cross = [](const Six& u, const Six& v) {
 const auto force_cross = [](const Six& v, const Six& f) {
     return Six{wp::cross(v.a, f.a) + wp::cross(v.l, f.l), wp::cross(v.a, f.l)};
 };
-const auto momentum = [](const float* i, const Six& v) {  // inertia about the centre of mass of the tree, times a motion
+const auto momentum = [](const float* i, const Six& v) {  // inertia times a motion, both about the same point
     const vec3 first(i[6], i[7], i[8]);
     const vec3 turned(
         i[0] * v.a[0] + i[3] * v.a[1] + i[4] * v.a[2], i[3] * v.a[0] + i[1] * v.a[1] + i[5] * v.a[2],
@@ -99,7 +100,7 @@ float* const s = scratch.data + stride * size_t(world);
 #endif
 float* const pose = s;                        // position and orientation of bodies
 float* const com = pose + pose_size * nbody;  // centre of mass of subtrees
-float* const body = com + 3 * nbody;          // inertia; force; acceleration, then applied wrench; velocity, then gravcomp
+float* const body = com + 3 * nbody;          // inertia; force; acceleration, then wrench; velocity, then lift
 float* const dof = body + body_size * nbody;  // motion of dofs about the centre of mass of their tree
 float* const H = dof + dof_size * nv;         // M, H and factors, in the structure of M
 float* const x = H + nC;                      // solutions; forces of actuators before
@@ -132,14 +133,17 @@ ROLLED for (int level = 1; level < m.nlevel; ++level) {
     ROLLED for (int k = level_adr[level] + lane; k < level_adr[level + 1]; k += LANES) {
         const int b = level_body[k], parent = body_parentid[b], mocap = TABLE(body_mocapid)[b];
         const int first = TABLE(body_jntadr)[b], number = TABLE(body_jntnum)[b];
-        const float* const local = mocap >= 0 ? DATA(mocap_pos, 3 * m.nmocap) + 3 * mocap : FIELD(body_pos, 3 * nbody) + 3 * b;
-        const float* const turn = mocap >= 0 ? DATA(mocap_quat, 4 * m.nmocap) + 4 * mocap : FIELD(body_quat, 4 * nbody) + 4 * b;
+        const float* const local =
+            mocap >= 0 ? DATA(mocap_pos, 3 * m.nmocap) + 3 * mocap : FIELD(body_pos, 3 * nbody) + 3 * b;
+        const float* const turn =
+            mocap >= 0 ? DATA(mocap_quat, 4 * m.nmocap) + 4 * mocap : FIELD(body_quat, 4 * nbody) + 4 * b;
         const Quat above = load_quat(pose + pose_size * parent + 3);
         vec3 p = load(pose + pose_size * parent) + rotate(above, load(local));
         Quat q = multiply(above, load_quat(turn));
         ROLLED for (int j = first; j < first + number; ++j) {
             const int type = jnt_type[j], at = jnt_qposadr[j], v = jnt_dofadr[j];
-            const vec3 offset = load(FIELD(jnt_pos, 3 * m.njnt) + 3 * j), axis = load(FIELD(jnt_axis, 3 * m.njnt) + 3 * j);
+            const vec3 offset = load(FIELD(jnt_pos, 3 * m.njnt) + 3 * j);
+            const vec3 axis = load(FIELD(jnt_axis, 3 * m.njnt) + 3 * j);
             vec3 anchor, direction = axis;
             if (type == FREE) {
                 p = load(qpos + at);
@@ -192,7 +196,8 @@ EACH(b, nbody) {
     float* const inertia = body + body_size * b;
     for (int c = 0; c < 6; ++c) {  // xx yy zz xy xz yz
         const int row = c < 3 ? c : c == 5 ? 1 : 0, col = c < 3 ? c : c == 3 ? 1 : 2;
-        inertia[c] = i[0] * r[3 * row] * r[3 * col] + i[1] * r[3 * row + 1] * r[3 * col + 1] + i[2] * r[3 * row + 2] * r[3 * col + 2];
+        const float *p = r + 3 * row, *q = r + 3 * col;
+        inertia[c] = i[0] * p[0] * q[0] + i[1] * p[1] * q[1] + i[2] * p[2] * q[2];
     }
     store(inertia + 6, centre);
     inertia[9] = mass;
@@ -201,7 +206,8 @@ EACH(b, nbody) {
 EACH(k, m.ngeom_moving) {
     const int g = TABLE(geom_moving)[k], b = TABLE(geom_bodyid)[g];
     const Quat q = load_quat(pose + pose_size * b + 3);
-    store(DATA(geom_xpos, 3 * m.ngeom) + 3 * g, load(pose + pose_size * b) + rotate(q, load(FIELD(geom_pos, 3 * m.ngeom) + 3 * g)));
+    const vec3 p = load(pose + pose_size * b) + rotate(q, load(FIELD(geom_pos, 3 * m.ngeom) + 3 * g));
+    store(DATA(geom_xpos, 3 * m.ngeom) + 3 * g, p);
     to_matrix(multiply(q, load_quat(FIELD(geom_quat, 4 * m.ngeom) + 4 * g)), DATA(geom_xmat, 9 * m.ngeom) + 9 * g);
 }
 const auto site_position = [&](int site) {
@@ -222,7 +228,9 @@ const auto add_children = [&](float* values, int size, int count, int last) {
         EACH(k, items) {
             const int b = level_body[begin + k / count], c = k % count;
             float sum = values[size * b + c];
-            for (int e = TABLE(child_adr)[b]; e < TABLE(child_adr)[b + 1]; ++e) sum += values[size * TABLE(child)[e] + c];
+            for (int e = TABLE(child_adr)[b]; e < TABLE(child_adr)[b + 1]; ++e) {
+                sum += values[size * TABLE(child)[e] + c];
+            }
             values[size * b + c] = sum;
         }
         SYNC();
@@ -285,7 +293,8 @@ ROLLED for (int level = 1; level < m.nlevel; ++level) {
     ROLLED for (int k = level_adr[level] + lane; k < level_adr[level + 1]; k += LANES) {
         const int b = level_body[k], parent = body_parentid[b];
         const int first = TABLE(body_jntadr)[b], number = TABLE(body_jntnum)[b];
-        Six velocity = load6(body + body_size * parent + at_vel), acceleration = load6(body + body_size * parent + at_acc);
+        Six velocity = load6(body + body_size * parent + at_vel);
+        Six acceleration = load6(body + body_size * parent + at_acc);
         ROLLED for (int j = first; j < first + number; ++j) {
             const int type = jnt_type[j];
             int v = jnt_dofadr[j];
@@ -318,11 +327,13 @@ EACH(b, nbody) {
     store6(DATA(cvel, 6 * nbody) + 6 * b, velocity);
     const Six force = add6(momentum(record, acceleration), force_cross(velocity, momentum(record, velocity)), 1.0f);
     store6(record + at_frc, force);
-    const vec3 arm = load(pose + pose_size * b)
-        + rotate(load_quat(pose + pose_size * b + 3), load(FIELD(body_ipos, 3 * nbody) + 3 * b)) - load(com + 3 * body_rootid[b]);
+    const Quat turn = load_quat(pose + pose_size * b + 3);
+    const vec3 centre = load(pose + pose_size * b) + rotate(turn, load(FIELD(body_ipos, 3 * nbody) + 3 * b));
+    const vec3 arm = centre - load(com + 3 * body_rootid[b]);
     const Six applied = load6(DATA(xfrc_applied, 6 * nbody) + 6 * b);  // force first
     store6(record + at_acc, Six{applied.l + wp::cross(arm, applied.a), applied.a});
-    const float weight = off_gravity || off_passive ? 0.0f : FIELD(body_mass, nbody)[b] * FIELD(body_gravcomp, nbody)[b];
+    const float lifted = FIELD(body_mass, nbody)[b] * FIELD(body_gravcomp, nbody)[b];
+    const float weight = off_gravity || off_passive ? 0.0f : lifted;
     const vec3 lift = -weight * load(FIELD(gravity, 3));
     store6(record + at_vel, Six{wp::cross(arm, lift), lift});
     is_lifted |= weight != 0.0f;
@@ -341,7 +352,8 @@ if (m.write_crb) {
 // ---- tendons: length, Jacobian, velocity, springs and dampers
 const auto is_above = [&](int v, int b) { return TABLE(body_isdofancestor)[size_t(b) * m.nv_room + v] != 0; };
 EACH(e, m.nJten) {
-    const int t = TABLE(ten_row)[e], v = TABLE(ten_J_colind)[e], adr = TABLE(tendon_adr)[t], number = TABLE(tendon_num)[t];
+    const int t = TABLE(ten_row)[e], v = TABLE(ten_J_colind)[e];
+    const int adr = TABLE(tendon_adr)[t], number = TABLE(tendon_num)[t];
     float value = 0.0f;
     if (TABLE(ten_wrap)[t] < 0) {
         for (int k = adr; k < adr + number; ++k) {
@@ -418,7 +430,8 @@ EACH(a, nact) {
     const int n = kind == FREE ? 6 : kind == BALL ? 3 : 1;
     float* const row = moment + adr;
     float length = 0.0f, velocity = 0.0f, period = 0.0f;
-    const int dyntype = TABLE(actuator_dyntype)[a], gaintype = TABLE(actuator_gaintype)[a], biastype = TABLE(actuator_biastype)[a];
+    const int dyntype = TABLE(actuator_dyntype)[a], gaintype = TABLE(actuator_gaintype)[a];
+    const int biastype = TABLE(actuator_biastype)[a];
     const float* const gainprm = FIELD(actuator_gainprm, 10 * nact) + 10 * a;
     const float* const biasprm = FIELD(actuator_biasprm, 10 * nact) + 10 * a;
     const float* const dynprm = FIELD(actuator_dynprm, 10 * nact) + 10 * a;
@@ -543,7 +556,8 @@ EACH(v, nv) {
         } else if (type == FREE || type == BALL) {
             const int skip = type == FREE ? 3 : 0;
             const Quat r = load_quat(rest + skip);
-            const vec3 turn = rotation_vector(multiply(Quat{r.w, -r.x, -r.y, -r.z}, unit(load_quat(qpos + at + skip))));
+            const Quat q = unit(load_quat(qpos + at + skip));
+            const vec3 turn = rotation_vector(multiply(Quat{r.w, -r.x, -r.y, -r.z}, q));
             spring = -polynomial(stiffness, poly, wp::length(turn)) * turn[c - skip];
         } else {
             const float stretch = qpos[at] - rest[0];
@@ -560,7 +574,9 @@ EACH(v, nv) {
     const bool by_actuator = TABLE(jnt_actgravcomp)[j] != 0;
     const float passive = spring + damper + (by_actuator ? 0.0f : lift);
     if (acts) {
-        for (int k = dof_act_adr[v]; k < dof_act_adr[v + 1]; ++k) act += moment[dof_act[2 * k + 1]] * actuator[dof_act[2 * k]];
+        for (int k = dof_act_adr[v]; k < dof_act_adr[v + 1]; ++k) {
+            act += moment[dof_act[2 * k + 1]] * actuator[dof_act[2 * k]];
+        }
         if (by_actuator) act += lift;
         if (FLAGS(jnt_actfrclimited)[j]) act = clamp(act, FIELD(jnt_actfrcrange, 2 * m.njnt) + 2 * j);
     }
@@ -652,9 +668,11 @@ ROLLED for (int pass = 0; pass < 2; ++pass) {
         x[v] = qfrc[v];
     }
     SYNC();
-    solve(H, Dinv, x);
-    EACH(v, nv) qacc[v] = x[v];
-    SYNC();
+    if (pass == 1 || m.solve_M) {
+        solve(H, Dinv, x);
+        EACH(v, nv) qacc[v] = x[v];
+        SYNC();
+    }
 }
 #undef FIELD
 #undef FLAGS

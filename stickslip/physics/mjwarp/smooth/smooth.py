@@ -18,7 +18,7 @@ class Smooth:
     """What the launch makes besides fields of the data.
 
     Attributes:
-        M: M with its factors, and with them `qacc_smooth`; None if they were not asked for
+        M: M with its factors; None if they were not asked for
         H: the integrator's matrix with its factors; None if they were not asked for
         qacc: H^-1 qfrc_smooth; None without H                                                  (nworld, nv)
     """
@@ -33,13 +33,16 @@ def is_fused(m: mjw.Model) -> bool:
     return isinstance(m, Model) and m.structure.smooth is not None and not left_to_mujoco_warp(m)
 
 
-def find_smooth(m: Model, d: mjw.Data, *, factor_M: bool = False, factor_H: bool = False) -> Smooth:
+def find_smooth(
+    m: Model, d: mjw.Data, *, factor_M: bool = False, solve_M: bool = False, factor_H: bool = False
+) -> Smooth:
     """Poses, inertia, velocities, forces and `qfrc_smooth` of every world; see `fields.OUTPUTS`.
 
     Args:
         m: model, of which `is_fused` holds
         d: data
-        factor_M: also factor M, and find `qacc_smooth`
+        factor_M: also factor M
+        solve_M: and find `qacc_smooth` with it
         factor_H: also make the integrator's matrix, factor it, and find the acceleration with it
     """
     order, tables = m.structure.order, m.structure.smooth
@@ -57,6 +60,7 @@ def find_smooth(m: Model, d: mjw.Data, *, factor_M: bool = False, factor_H: bool
         disableflags=int(m.opt.disableflags),
         implicit=int(implicit),
         factor_M=int(factor_M),
+        solve_M=int(solve_M),
         factor_H=int(factor_H),
         write_crb=int(gyroscopic),
     )
