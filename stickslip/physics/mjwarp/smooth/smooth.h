@@ -2,14 +2,16 @@
 // one thread of a CPU.
 //
 // Why C++: all that a world needs stays in shared memory through some twenty passes over bodies, dofs and elements of
-// matrices. Warp has no shared memory of a warp's own; its tiles belong to a block and have sizes known when it compiles.
+// matrices. Warp has no shared memory of a warp's own; its tiles belong to a block, and their sizes are fixed when it
+// compiles.
 //
 // Before this text kernel.py puts `factor.h` and constants: ROOM (floats of shared memory for a world, 0 for none),
 // WORLDS of a block, and the numbers of MuJoCo's enumerations. Arguments: `m` addresses and sizes of the model
 // (fields.py), `d` addresses of the data, factors and accelerations as arrays, `scratch` memory for worlds that have
 // none in ROOM, `stride` from one world to the next there, `thread`.
 //
-// Passes are separated by SYNC: a lane reads what another one wrote only after it. Sums have a fixed order.
+// Passes are separated by SYNC: a lane reads what another one wrote only after it. Sums have a fixed order. Results go
+// to memory in the order of addresses, lane by lane, through `stage` where they do not lie in that order already.
 #define FIELD(name, count) \
     (reinterpret_cast<const float*>(m.name) \
      + (m.name##_n > 1 ? unsigned(world) % unsigned(m.name##_n) * unsigned(count) : 0u))
@@ -24,6 +26,7 @@ struct Six { vec3 a, l; };  // a spatial vector: angular and linear part
 constexpr float tiny = 1e-15f;
 constexpr int body_size = 29, pose_size = 7, dof_size = 7;  // floats of a record; odd, for lanes to hit different banks
 constexpr int at_frc = 10, at_acc = 16, at_vel = 22;  // in the record of a body, after its inertia
+constexpr int at_xmat = 10, at_ximat = 19;            // there before
 
 const auto load = [](const float* p) { return vec3(p[0], p[1], p[2]); };
 const auto store = [](float* p, const vec3& v) { p[0] = v[0]; p[1] = v[1]; p[2] = v[2]; };
@@ -103,6 +106,7 @@ float* const com = pose + pose_size * nbody;  // centre of mass of subtrees
 float* const body = com + 3 * nbody;          // inertia; force; acceleration, then wrench; velocity, then lift
 float* const dof = body + body_size * nbody;  // motion of dofs about the centre of mass of their tree
 float* const H = dof + dof_size * nv;         // M, H and factors, in the structure of M
+float* const stage = H;                       // what is to be written next, before there is an H
 float* const x = H + nC;                      // solutions; forces of actuators before
 float* const Dinv = x + nv;                   // 1 / D
 float* const qfrc = Dinv + nv;                // qfrc_smooth
@@ -164,8 +168,8 @@ ROLLED for (int level = 1; level < m.nlevel; ++level) {
                     p = anchor - rotate(q, offset);  // the anchor stays
                 }
             }
-            store(DATA(xanchor, 3 * m.njnt) + 3 * j, anchor);
-            store(DATA(xaxis, 3 * m.njnt) + 3 * j, direction);
+            store(stage + 3 * j, anchor);
+            store(stage + 3 * (m.njnt + j), direction);
             const int n = type == FREE ? 6 : type == BALL ? 3 : 1;
             for (int c = 0; c < n; ++c) store6(dof + dof_size * (v + c), Six{direction, anchor});
         }
@@ -177,23 +181,26 @@ ROLLED for (int level = 1; level < m.nlevel; ++level) {
     SYNC();
 }
 
+EACH(k, 3 * m.njnt) {
+    DATA(xanchor, 3 * m.njnt)[k] = stage[k];
+    DATA(xaxis, 3 * m.njnt)[k] = stage[3 * m.njnt + k];
+}
+EACH(k, 3 * nbody) DATA(xpos, 3 * nbody)[k] = pose[pose_size * (k / 3) + k % 3];
+EACH(k, 4 * nbody) DATA(xquat, 4 * nbody)[k] = pose[pose_size * (k / 4) + 3 + k % 4];
+
 // ---- frames of bodies, geoms and sites; masses and their moments
 EACH(b, nbody) {
     const vec3 p = load(pose + pose_size * b);
     const Quat q = load_quat(pose + pose_size * b + 3);
-    store(DATA(xpos, 3 * nbody) + 3 * b, p);
-    float* const xquat = DATA(xquat, 4 * nbody) + 4 * b;
-    xquat[0] = q.w; xquat[1] = q.x; xquat[2] = q.y; xquat[3] = q.z;
-    to_matrix(q, DATA(xmat, 9 * nbody) + 9 * b);
+    float* const inertia = body + body_size * b;
+    to_matrix(q, inertia + at_xmat);
     const vec3 centre = p + rotate(q, load(FIELD(body_ipos, 3 * nbody) + 3 * b));
     store(DATA(xipos, 3 * nbody) + 3 * b, centre);
     float r[9];
     to_matrix(multiply(q, load_quat(FIELD(body_iquat, 4 * nbody) + 4 * b)), r);
-    float* const ximat = DATA(ximat, 9 * nbody) + 9 * b;
-    for (int c = 0; c < 9; ++c) ximat[c] = r[c];
+    for (int c = 0; c < 9; ++c) inertia[at_ximat + c] = r[c];
     const float mass = FIELD(body_mass, nbody)[b];
     const float* const i = FIELD(body_inertia, 3 * nbody) + 3 * b;
-    float* const inertia = body + body_size * b;
     for (int c = 0; c < 6; ++c) {  // xx yy zz xy xz yz
         const int row = c < 3 ? c : c == 5 ? 1 : 0, col = c < 3 ? c : c == 3 ? 1 : 2;
         const float *p = r + 3 * row, *q = r + 3 * col;
@@ -203,23 +210,39 @@ EACH(b, nbody) {
     inertia[9] = mass;
     store(com + 3 * b, mass * centre);
 }
-EACH(k, m.ngeom_moving) {
-    const int g = TABLE(geom_moving)[k], b = TABLE(geom_bodyid)[g];
-    const Quat q = load_quat(pose + pose_size * b + 3);
-    const vec3 p = load(pose + pose_size * b) + rotate(q, load(FIELD(geom_pos, 3 * m.ngeom) + 3 * g));
-    store(DATA(geom_xpos, 3 * m.ngeom) + 3 * g, p);
-    to_matrix(multiply(q, load_quat(FIELD(geom_quat, 4 * m.ngeom) + 4 * g)), DATA(geom_xmat, 9 * m.ngeom) + 9 * g);
-}
 const auto site_position = [&](int site) {
     const float* const at = pose + pose_size * TABLE(site_bodyid)[site];
     return load(at) + rotate(load_quat(at + 3), load(FIELD(site_pos, 3 * m.nsite) + 3 * site));
 };
-EACH(i, m.nsite) {
-    const Quat q = load_quat(pose + pose_size * TABLE(site_bodyid)[i] + 3);
-    store(DATA(site_xpos, 3 * m.nsite) + 3 * i, site_position(i));
-    to_matrix(multiply(q, load_quat(FIELD(site_quat, 4 * m.nsite) + 4 * i)), DATA(site_xmat, 9 * m.nsite) + 9 * i);
-}
 SYNC();
+EACH(k, 9 * nbody) {
+    DATA(xmat, 9 * nbody)[k] = body[body_size * (k / 9) + at_xmat + k % 9];
+    DATA(ximat, 9 * nbody)[k] = body[body_size * (k / 9) + at_ximat + k % 9];
+}
+ROLLED for (int first = 0; first < m.ngeom_moving + m.nsite; first += LANES) {  // geoms that move, then sites
+    const int k = first + lane, site = k - m.ngeom_moving;
+    if (site < 0) {
+        const int g = TABLE(geom_moving)[k], b = TABLE(geom_bodyid)[g];
+        const Quat q = load_quat(pose + pose_size * b + 3);
+        const vec3 p = load(pose + pose_size * b) + rotate(q, load(FIELD(geom_pos, 3 * m.ngeom) + 3 * g));
+        store(DATA(geom_xpos, 3 * m.ngeom) + 3 * g, p);
+        to_matrix(multiply(q, load_quat(FIELD(geom_quat, 4 * m.ngeom) + 4 * g)), stage + 9 * lane);
+    } else if (site < m.nsite) {
+        const Quat q = load_quat(pose + pose_size * TABLE(site_bodyid)[site] + 3);
+        store(DATA(site_xpos, 3 * m.nsite) + 3 * site, site_position(site));
+        to_matrix(multiply(q, load_quat(FIELD(site_quat, 4 * m.nsite) + 4 * site)), stage + 9 * lane);
+    }
+    SYNC();
+    EACH(e, 9 * LANES) {
+        const int i = first + e / 9, c = e % 9;
+        if (i < m.ngeom_moving) {
+            DATA(geom_xmat, 9 * m.ngeom)[9 * TABLE(geom_moving)[i] + c] = stage[e];
+        } else if (i < m.ngeom_moving + m.nsite) {
+            DATA(site_xmat, 9 * m.nsite)[9 * (i - m.ngeom_moving) + c] = stage[e];
+        }
+    }
+    SYNC();
+}
 
 // ---- centres of mass of subtrees: sums from the leaves inwards
 const auto add_children = [&](float* values, int size, int count, int last) {
@@ -239,11 +262,11 @@ const auto add_children = [&](float* values, int size, int count, int last) {
 add_children(com, 3, 3, 0);
 EACH(b, nbody) {
     const float mass = FIELD(body_subtreemass, nbody)[b];
-    const vec3 centre = mass < tiny ? load(body + body_size * b + 6) : (1.0f / mass) * load(com + 3 * b);
+    const vec3 centre = mass < tiny ? load(body + body_size * b + 6) : load(com + 3 * b) / mass;
     store(com + 3 * b, centre);
-    store(DATA(subtree_com, 3 * nbody) + 3 * b, centre);
 }
 SYNC();
+EACH(k, 3 * nbody) DATA(subtree_com, 3 * nbody)[k] = com[k];
 
 // ---- inertia and motion about the centre of mass of the tree
 EACH(b, nbody) {
@@ -257,8 +280,6 @@ EACH(b, nbody) {
     i[4] -= mass * r[0] * r[2];
     i[5] -= mass * r[1] * r[2];
     store(i + 6, mass * r);
-    float* const out = DATA(cinert, 10 * nbody) + 10 * b;
-    for (int c = 0; c < 10; ++c) out[c] = i[c];
 }
 EACH(v, nv) {
     const int b = dof_bodyid[v], kind = TABLE(dof_kind)[v];  // axis of a translation or rotation, see tables.py
@@ -278,9 +299,10 @@ EACH(v, nv) {
         motion.l = wp::cross(motion.a, arm);
     }
     store6(dof + dof_size * v, motion);
-    store6(DATA(cdof, 6 * nv) + 6 * v, motion);
 }
 SYNC();
+EACH(k, 10 * nbody) DATA(cinert, 10 * nbody)[k] = body[body_size * (k / 10) + k % 10];
+EACH(k, 6 * nv) DATA(cdof, 6 * nv)[k] = dof[dof_size * (k / 6) + k % 6];
 
 // ---- velocities and the accelerations that gravity and velocities make, from the world outwards
 if (lane == 0) {
@@ -301,14 +323,14 @@ ROLLED for (int level = 1; level < m.nlevel; ++level) {
             if (type == FREE) {
                 for (int c = 0; c < 3; ++c, ++v) {
                     velocity = add6(velocity, load6(dof + dof_size * v), qvel[v]);
-                    store6(DATA(cdof_dot, 6 * nv) + 6 * v, Six{vec3(0.0f, 0.0f, 0.0f), vec3(0.0f, 0.0f, 0.0f)});
+                    store6(stage + 6 * v, Six{vec3(0.0f, 0.0f, 0.0f), vec3(0.0f, 0.0f, 0.0f)});
                 }
             }
             const int n = type == FREE || type == BALL ? 3 : 1;
             const Six before = velocity;
             for (int c = 0; c < n; ++c, ++v) {
                 const Six motion = load6(dof + dof_size * v), rate = motion_cross(before, motion);
-                store6(DATA(cdof_dot, 6 * nv) + 6 * v, rate);
+                store6(stage + 6 * v, rate);
                 acceleration = add6(acceleration, rate, qvel[v]);
                 velocity = add6(velocity, motion, qvel[v]);
             }
@@ -319,12 +341,15 @@ ROLLED for (int level = 1; level < m.nlevel; ++level) {
     SYNC();
 }
 
+EACH(k, 6 * nv) DATA(cdof_dot, 6 * nv)[k] = stage[k];
+EACH(k, 6 * nbody) DATA(cvel, 6 * nbody)[k] = body[body_size * (k / 6) + at_vel + k % 6];
+SYNC();
+
 // ---- forces on bodies, then sums over subtrees: inertia, force, applied wrench, gravity compensation
 bool is_lifted = false;
 EACH(b, nbody) {
     float* const record = body + body_size * b;
     const Six velocity = load6(record + at_vel), acceleration = load6(record + at_acc);
-    store6(DATA(cvel, 6 * nbody) + 6 * b, velocity);
     const Six force = add6(momentum(record, acceleration), force_cross(velocity, momentum(record, velocity)), 1.0f);
     store6(record + at_frc, force);
     const Quat turn = load_quat(pose + pose_size * b + 3);

@@ -8,6 +8,8 @@ import numpy as np
 import warp as wp
 from numpy.typing import ArrayLike, NDArray
 
+from stickslip.physics.mjwarp.lanes import WARP
+
 ALONG_AXIS, ABOUT_AXIS = 6, 7
 """Kinds of dofs: 0 to 2 move along axes of the world, 3 to 5 turn about axes of their body, these two along or about
 the axis of their joint."""
@@ -123,8 +125,8 @@ def make_tables(mjm: mujoco.MjModel) -> Tables | None:
 def room_of(order: Tables, tables: Tables) -> int:
     """Floats that a world needs while the kernel runs: the sum of what `smooth.h` lays out."""
     size = order.sizes | tables.sizes
-    dofs = 10 * size["nv"] + size["nC"]
-    return 39 * size["nbody"] + dofs + 2 * size["nactuator"] + size["nmoment"] + 3 * size["ntendon"] + size["nJten"]
+    rest = size["nC"] + 3 * size["nv"] + 2 * size["nactuator"] + size["nmoment"] + 3 * size["ntendon"] + size["nJten"]
+    return 39 * size["nbody"] + 7 * size["nv"] + max(rest, 6 * size["nv"], 9 * int(WARP))  # `stage` lies in the rest
 
 
 def _grouped(keys: ArrayLike, number: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
