@@ -69,7 +69,7 @@ def tree(seed: int, number: int) -> str:
         <camera pos="1 1 1"/><light pos="0 0 3"/>
         <body name="hand" mocap="true" pos="0 .2 .5"><geom size=".02"/></body>
         {bodies}<body pos="0 0 2"><geom size=".1"/><body name="nothing" pos="0 0 .2"/></body></worldbody>
-        <tendon><spatial stiffness="30" damping="2" springlength=".1 .2">
+        <tendon><spatial name="path" stiffness="30" damping="2" springlength=".1 .2">
         <site site="s1"/><site site="s3"/><site site="s0"/></spatial></tendon></mujoco>"""
 
 
@@ -100,6 +100,10 @@ def generated(seed: int) -> mujoco.MjModel:
     forms = itertools.islice(itertools.cycle(ACTUATORS), 2 * len(ACTUATORS))
     for joint, form in zip(itertools.cycle(joints), forms, strict=False):
         actuators.append(form.format(joint, " ".join(f"{x:.3f}" for x in rng.normal(size=6))))
+    actuators += ['<position tendon="path" kp="30" kv="2"/>', '<motor tendon="sum" gear="3"/>']
+    scalars = [joint.name for joint in spec.joints if int(joint.type) >= int(mujoco.mjtJoint.mjJNT_SLIDE)]
+    coupling = "".join(f'<joint joint="{name}" coef="{1 + 0.3 * i}"/>' for i, name in enumerate(scalars[:3]))
+    xml = xml.replace("</mujoco>", f'<tendon><fixed name="sum" stiffness="2">{coupling}</fixed></tendon></mujoco>')
     xml = xml.replace("</mujoco>", f"<actuator>{''.join(actuators)}</actuator></mujoco>")
     mjm = mujoco.MjModel.from_xml_string(xml)
     mjm.dof_armature[:] = rng.uniform(0.0, 0.05, mjm.nv)
@@ -300,7 +304,7 @@ def test_fields_per_world() -> None:
 
 UNCOVERED = {
     "fluid": '<option density="1.2"/>',
-    "actuators that do not act on a joint": '<actuator><motor site="s0" gear="1 0 0 0 0 0"/></actuator>',
+    "actuators that do not act on a joint or a tendon": '<actuator><motor site="s0" gear="1 0 0 0 0 0"/></actuator>',
     "activation dynamics other than integrator and filters": """<actuator>
         <muscle joint="hinge" lengthrange="0 1"/></actuator>""",
     "tendon armature": '<tendon><fixed armature=".1"><joint joint="hinge" coef="1"/></fixed></tendon>',

@@ -1,4 +1,4 @@
-"""The kernel: one world per warp on CUDA, one per thread on a CPU. Its C++ is in `smooth.h`.
+"""The kernel: one world per warp on CUDA, one per thread on a CPU. Its C++ is in `smooth.h` and the files it names.
 
 What a world needs while it runs lies in shared memory. Kernels differ by how much of that a world has, not by models: a
 new model compiles nothing where one of its size has run. A model that needs more than a block may have uses memory of
@@ -21,13 +21,17 @@ ROOMS = (512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 12288)
 _MOST_WORLDS = 4
 """Worlds of a block."""
 
-_HEAD, _BODY = (pathlib.Path(__file__).with_name(name).read_text() for name in ("factor.h", "smooth.h"))
+_HEAD, *_PARTS = (
+    pathlib.Path(__file__).with_name(name).read_text()
+    for name in ("factor.h", "smooth.h", "poses.h", "forces.h", "matrix.h")
+)
 _NUMBERS = {
     "ALONG_AXIS": ALONG_AXIS,
     "FREE": mujoco.mjtJoint.mjJNT_FREE,
     "BALL": mujoco.mjtJoint.mjJNT_BALL,
     "SLIDE": mujoco.mjtJoint.mjJNT_SLIDE,
     "JOINTINPARENT": mujoco.mjtTrn.mjTRN_JOINTINPARENT,
+    "TENDON": mujoco.mjtTrn.mjTRN_TENDON,
     "DYN_NONE": mujoco.mjtDyn.mjDYN_NONE,
     "INTEGRATOR": mujoco.mjtDyn.mjDYN_INTEGRATOR,
     "FILTER": mujoco.mjtDyn.mjDYN_FILTER,
@@ -56,7 +60,7 @@ def worlds_of(room: int) -> int:
 def _source(room: int) -> str:
     numbers = {name: int(value) for name, value in _NUMBERS.items()} | {"ROOM": room, "WORLDS": worlds_of(room)}
     constants = "\n".join(f"constexpr int {name} = {value};" for name, value in numbers.items())
-    return "\n".join([_HEAD, constants, _BODY, END])
+    return "\n".join([_HEAD, constants, *_PARTS, END])
 
 
 @functools.cache

@@ -14,7 +14,8 @@ ALONG_AXIS, ABOUT_AXIS = 6, 7
 """Kinds of dofs: 0 to 2 move along axes of the world, 3 to 5 turn about axes of their body, these two along or about
 the axis of their joint."""
 
-_JOINTS = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
+_TENDON = int(mujoco.mjtTrn.mjTRN_TENDON)
+_TARGETS = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT), _TENDON)
 _DYNAMICS = tuple(
     int(getattr(mujoco.mjtDyn, f"mjDYN_{name}")) for name in ("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT")
 )
@@ -64,8 +65,12 @@ def not_covered(mjm: mujoco.MjModel) -> list[str]:
         found.append("delays")
     if np.any(mjm.jnt_plasticadr >= 0) or np.any(mjm.tendon_plasticadr >= 0):
         found.append("plastic springs")
-    if not np.isin(mjm.actuator_trntype, _JOINTS).all():
-        found.append("actuators that do not act on a joint")
+    if not np.isin(mjm.actuator_trntype, _TARGETS).all():
+        found.append("actuators that do not act on a joint or a tendon")
+    if np.any(mjm.tendon_actuatorid != -1):
+        found.append("damping or armature of actuators on tendons")
+    if np.any(mjm.tendon_actfrclimited):
+        found.append("limits of actuator forces on tendons")
     if not np.isin(mjm.actuator_dyntype, _DYNAMICS).all():
         found.append("activation dynamics other than integrator and filters")
     if not (np.isin(mjm.actuator_gaintype, _GAINS).all() and np.isin(mjm.actuator_biastype, _BIASES).all()):
@@ -100,7 +105,6 @@ def make_tables(mjm: mujoco.MjModel) -> Tables | None:
     tables |= _tendons(mjm)
     moves = (mjm.body_weldid != 0) | (mjm.body_mocapid[mjm.body_rootid] >= 0)
     tables["geom_moving"] = np.flatnonzero(moves[mjm.geom_bodyid])
-    nmoment = int(_moment_sizes(mjm).sum())
     sizes = {
         "nbody": mjm.nbody,
         "njnt": mjm.njnt,
@@ -115,7 +119,7 @@ def make_tables(mjm: mujoco.MjModel) -> Tables | None:
         "ntendon": mjm.ntendon,
         "nwrap": mjm.nwrap,
         "nJten": int(tables["ten_row"].size),
-        "nmoment": nmoment,
+        "nmoment": int(tables["dof_act"].size) // 2,
         "nlevel": int(tables["level_adr"].size) - 1,
         "has_spatial": int(np.any(tables["ten_wrap"] >= 0)),
     }
@@ -125,7 +129,7 @@ def make_tables(mjm: mujoco.MjModel) -> Tables | None:
 def room_of(order: Tables, tables: Tables) -> int:
     """Floats that a world needs while the kernel runs: the sum of what `smooth.h` lays out."""
     size = order.sizes | tables.sizes
-    rest = size["nC"] + 3 * size["nv"] + 2 * size["nactuator"] + size["nmoment"] + 3 * size["ntendon"] + size["nJten"]
+    rest = size["nC"] + 3 * size["nv"] + 2 * size["nactuator"] + size["nmoment"] + 4 * size["ntendon"] + size["nJten"]
     return 39 * size["nbody"] + 7 * size["nv"] + max(rest, 6 * size["nv"], 9 * int(WARP))  # `stage` lies in the rest
 
 
@@ -183,28 +187,27 @@ def make_order(mjm: mujoco.MjModel) -> Tables:
     return _on_device(tables, {"nv": nv, "nC": int(row.size), "ndoflevel": levels})
 
 
-def _moment_sizes(mjm: mujoco.MjModel) -> NDArray[np.integer]:
-    """Dofs of the joint that each actuator acts on."""
-    dofs = {int(mujoco.mjtJoint.mjJNT_FREE): 6, int(mujoco.mjtJoint.mjJNT_BALL): 3}
-    types = mjm.jnt_type[mjm.actuator_trnid[:, 0]] if mjm.actuator_trntype.size else ()
-    return np.array([dofs.get(int(kind), 1) for kind in types], dtype=int)
+def _moment_dofs(mjm: mujoco.MjModel) -> list[NDArray[np.integer]]:
+    """The dofs that each actuator acts on: those of its joint, or of its tendon."""
+    sizes = {int(mujoco.mjtJoint.mjJNT_FREE): 6, int(mujoco.mjtJoint.mjJNT_BALL): 3}
+    dofs = []
+    for kind, (target, _) in zip(mjm.actuator_trntype, mjm.actuator_trnid, strict=True):
+        if kind == _TENDON:
+            first = mjm.ten_J_rowadr[target]
+            dofs.append(mjm.ten_J_colind[first : first + mjm.ten_J_rownnz[target]])
+        else:
+            dofs.append(mjm.jnt_dofadr[target] + np.arange(sizes.get(int(mjm.jnt_type[target]), 1)))
+    return dofs
 
 
 def _actuators(mjm: mujoco.MjModel) -> dict[str, NDArray[np.integer]]:
     """Where the moments of an actuator are, and the actuators of each dof with theirs."""
-    sizes = _moment_sizes(mjm)
-    adr = np.concatenate([[0], np.cumsum(sizes)])
-    pairs, dofs = [], []
-    for actuator, size in enumerate(sizes):
-        for c in range(size):
-            pairs.append((actuator, adr[actuator] + c))
-            dofs.append(mjm.jnt_dofadr[mjm.actuator_trnid[actuator, 0]] + c)
-    dof_act_adr, order = _grouped(dofs, mjm.nv)
-    return {
-        "act_moment": adr[:-1],
-        "dof_act_adr": dof_act_adr,
-        "dof_act": np.array(pairs, dtype=int).reshape(-1, 2)[order].ravel(),
-    }
+    dofs = _moment_dofs(mjm)
+    sizes = [len(row) for row in dofs]
+    adr = np.concatenate([[0], np.cumsum(sizes, dtype=int)])
+    dof_act_adr, order = _grouped(np.concatenate([np.zeros(0, dtype=int), *dofs]), mjm.nv)
+    pairs = np.stack([np.repeat(np.arange(len(dofs)), sizes), np.arange(adr[-1])], axis=1)
+    return {"act_moment": adr[:-1], "dof_act_adr": dof_act_adr, "dof_act": pairs[order].ravel()}
 
 
 def _tendons(mjm: mujoco.MjModel) -> dict[str, NDArray[np.integer]]:
