@@ -20,6 +20,8 @@ ROOMS = (512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 12288)
 """Floats of shared memory for a world."""
 _MOST_WORLDS = 4
 """Worlds of a block."""
+_REGISTERS = 64
+"""Of a thread: with so few, which hardly spill, 32 worlds fit on a multiprocessor."""
 
 _HEAD, *_PARTS = (
     pathlib.Path(__file__).with_name(name).read_text()
@@ -82,7 +84,7 @@ def kernel_with(room: int) -> Any:
         thread: int,
     ): ...
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, grid_stride=False, cuda_max_registers=_REGISTERS)
     def find_smooth(
         # Model:
         m: SmoothModel,
