@@ -14,7 +14,7 @@ import stickslip as ss
 from stickslip.bench.methods import resolve
 from stickslip.simulation.growth import Growth
 from tests import support
-from tests.test_simulation_worlds import XML, made
+from tests.support import XML, made
 
 N, T = 5, 12
 PLAIN = XML.replace('delay=".02" nsample="8"', "")  # without delays, which some physics lack

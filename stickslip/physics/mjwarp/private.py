@@ -38,7 +38,6 @@ __all__ = [
     "sense_contacts",
     "solve_free_bodies",
     "sum_in_one_order",
-    "sum_masses",
     "tendon_armature",
     "vec10",
     "vec11",
@@ -48,7 +47,6 @@ __all__ = [
 
 tendon_armature = smooth.tendon_armature
 bound_geoms = set_const._set_bound
-sum_masses = set_const._set_fixed
 go_to_qpos0 = set_const._kinematics0
 set_kinematics0 = set_const._set_kinematics0
 narrowphase = collision_driver._narrowphase
