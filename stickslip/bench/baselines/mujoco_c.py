@@ -1,8 +1,8 @@
 """MuJoCo in C as a method: what a user of one core would take instead. It is here to be compared with.
 
 One thread advances the worlds one after another. Each world has its own `MjData` and takes all steps of a call in one
-call of C, `mj_step(m, d, n)`. With ten steps in a call that was faster, or as fast, on each scene of `speed` than a call
-for each step, and than `mujoco.rollout` with one thread, which also copies the state of every step and keeps no contacts.
+call of C, `mj_step(m, d, n)`. With ten steps in a call that was as fast as, or faster than, one call a step on each
+scene of `speed`, and `mujoco.rollout` with one thread, which also copies the state of every step and keeps no contacts.
 """
 
 import copy
