@@ -1,8 +1,8 @@
 """`growth`: how the cost of a step grows with the worlds, with the dofs of a world and with its contacts.
 
-Six curves: humanoids in 1 to 65,536 worlds; a chain of 6 to 200 hinges; a quadruped, a humanoid and several of them in
-one world; and spheres, boxes, and boxes around a quadruped, each lying on a floor, with up to 1024 contacts. Nothing is
-commanded and every velocity has a little noise: see `speed` for robots in motion.
+Six curves: humanoids in 1 to 65,536 worlds; a chain of 6 to 200 hinges that touches nothing; a quadruped, a humanoid
+and several of them in one world; and spheres, boxes, and boxes around a quadruped, each lying on a floor, with up to
+1024 contacts. All is at rest but for a little noise in every velocity: see `speed` for robots in motion.
 
 A case that does not fit into memory is left out, and so is one whose steps would take longer than `limit`; larger cases
 of its curve are then left out too. So is a case of which that is to be expected: the cost is taken to grow on as it did

@@ -13,7 +13,7 @@ ROWS = {"ms_per_step": "time of a step of all worlds [ms]", "world_steps_per_s":
 COLUMNS: dict[Axis, tuple[str, str]] = {
     "worlds": ("worlds", "worlds"),
     "dofs": ("dofs", "dofs of a world"),
-    "contacts": ("contacts", "contacts of a world"),
+    "contacts": ("contacts_per_world", "contacts of a world"),
 }
 """Metric along x, and what it is called."""
 DASHES = ("-", "--", ":")
@@ -33,13 +33,23 @@ def draw(result: Result, cases: Mapping[str, Case]) -> Any:
             for curve, dash in zip(curves, DASHES, strict=False):
                 points = [label for label, case in cases.items() if case.curve == curve]
                 _draw_curve(ax, result, points, metric, y, dash)
-                if len(curves) > 1:
-                    ax.plot([], [], dash, color=style.INK, lw=1.4, label=f"{curve}")
             _scales(ax, axis)
-            title = f"{' and '.join(filter(None, [', '.join(curves[:-1]), curves[-1]]))}{many}" if row == 0 else ""
+            title = f"{curves[0] if len(curves) == 1 else axis}{many}" if row == 0 else ""
             style.label(ax, title, name if row == 1 else "", what if column == 0 else "")
     style.legend(fig, axes)
+    for column, axis in enumerate(COLUMNS):
+        _name_curves(axes[0][column], [curve for curve, what in AXES.items() if what == axis])
     return fig
+
+
+def _name_curves(ax: Any, curves: list[str]) -> None:
+    """Which dash is which curve, where there are several; a legend of its own, inside."""
+    import matplotlib.lines
+
+    if len(curves) > 1:
+        shown = zip(curves, DASHES, strict=False)
+        lines = [matplotlib.lines.Line2D([], [], ls=dash, color=style.INK, lw=1.4, label=name) for name, dash in shown]
+        ax.legend(handles=lines, loc="upper left", fontsize=8.5, frameon=False)
 
 
 def _count(worlds: set[int]) -> str:

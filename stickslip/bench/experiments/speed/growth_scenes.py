@@ -29,9 +29,9 @@ APART = 1.5
 
 
 def chain(dofs: int) -> mujoco.MjModel:
-    """A chain of so many hinges that hangs down; a ball at its end touches the floor."""
+    """A chain of so many hinges that hangs down and touches nothing."""
     spec = _floor()
-    height = dofs * LINK + HALF - OVERLAP
+    height = (dofs + 2) * LINK
     body = spec.worldbody
     for index in range(dofs):
         body = body.add_body(pos=[0.0, 0.0, look.rounded(-LINK if index else height)])
@@ -39,8 +39,6 @@ def chain(dofs: int) -> mujoco.MjModel:
         end = [0.0, 0.0, 0.0, 0.0, 0.0, -LINK]
         kind = mujoco.mjtGeom.mjGEOM_CAPSULE
         body.add_geom(type=kind, size=[0.01, 0, 0], fromto=end, mass=0.05, contype=0, conaffinity=0, material="blue")
-    kind = mujoco.mjtGeom.mjGEOM_SPHERE
-    body.add_geom(type=kind, size=[HALF, 0, 0], pos=[0.0, 0.0, -LINK], mass=0.1, material="coral")
     return mjcf.load(spec)
 
 
