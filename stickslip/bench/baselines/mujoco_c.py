@@ -47,7 +47,7 @@ class MujocoC(HostWorlds):
         if not d.views:
             d.views = {name: array.numpy() for name, array in d.arrays.items()}
         _read(d)
-        finite = np.isfinite(d.views["qvel"]).all(axis=1) & np.isfinite(d.views["qpos"]).all(axis=1)
+        finite: list[bool] = np.isfinite(d.views["qpos"].sum(axis=1) + d.views["qvel"].sum(axis=1)).tolist()
         for mjd, sound in zip(d.worlds, finite, strict=True):
             if sound:
                 mujoco.mj_step(m, mjd, n)

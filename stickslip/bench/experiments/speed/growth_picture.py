@@ -1,5 +1,6 @@
 """The picture of `growth`: time of a step and throughput against worlds, dofs and contacts."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -76,7 +77,9 @@ def _scales(ax: Any, axis: Axis) -> None:
     if axis == "contacts":
         style.plain_logs(ax, "y")
         ax.set_xscale("symlog", linthresh=1.0, linscale=0.4)
-        ax.set_xticks((ticks := [0, 1, 10, 100, 1000]), [f"{tick:,}" for tick in ticks])
+        most = np.nanmax([1.0, *(np.nanmax(line.get_xdata()) for line in ax.lines if len(line.get_xdata()))])
+        ticks = [0, *(10**power for power in range(math.ceil(math.log10(most)) + 1) if 10**power < 2 * most)]
+        ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
         ax.set_xlim(left=-0.2)
     else:
         style.plain_logs(ax, "x", "y")
