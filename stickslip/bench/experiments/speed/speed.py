@@ -338,7 +338,7 @@ def _draw_stages(ax: Any, result: Result, case: str, names: Sequence[str]) -> No
             text += f" ({timing.times(ratio)})"
         over = result.metric(label, case, "time_over_mujoco_c")
         if np.isfinite(over) and label != methods.IN_C:
-            text += f", {style.number(over)} of C's time"
+            text += f", {style.number(over)} x the time of C"
         contacts, memory = (result.metric(label, case, name) for name in ("contacts_per_world", "bytes_per_world"))
         text += f", {style.number(contacts)} contacts"
         if np.isfinite(memory):
