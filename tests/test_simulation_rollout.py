@@ -49,7 +49,7 @@ SCENES = {
     "mjx": CART,
 }
 NEEDS = {"scm": "mujoco.mjx", "mjx": "mujoco.mjx", "qp": "osqp"}
-METHODS = [*ss.PHYSICS, "pbd", "pbd-r-paper", "qp", "mjx"]
+METHODS = [*ss.PHYSICS, "pbd", "pbd-r-paper", "qp", "mjx", "mujoco-c"]
 
 
 def made_simulation(name: str, device: str, nworld: int = N, threads: int = 1) -> ss.Simulation:
