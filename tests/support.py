@@ -19,6 +19,33 @@ SCENES = ["scaling", "humanoid", "hand"]
 """Free bodies, a walker and a hand: the scenes of the conformance suite."""
 STEPS = 60  # the bodies of "scaling" land after 30
 
+XML = """
+<mujoco>
+  <option timestep="0.005"/>
+  <default><geom condim="3"/></default>
+  <worldbody>
+    <geom type="plane" size="5 5 .1" name="floor"/>
+    <body pos="0 0 .12" name="trunk">
+      <freejoint/>
+      <geom size=".1" name="ball"/>
+      <body pos="0 0 .2" name="arm">
+        <joint axis="0 1 0" name="hinge" damping=".1" range="-60 60"/>
+        <geom type="box" size=".05 .05 .1" pos="0 0 .1"/>
+      </body>
+    </body>
+    <body name="hand" mocap="true" pos="1 0 .1"><geom type="box" size=".1 .1 .1"/></body>
+  </worldbody>
+  <actuator>
+    <general joint="hinge" dyntype="filter" dynprm=".05" gainprm="2" delay=".02" nsample="8" name="servo"/>
+  </actuator>
+  <keyframe>
+    <key name="low" qpos="0 0 .1 1 0 0 0 .3" ctrl=".1" act=".2"/>
+    <key name="high" qpos="0 0 2 1 0 0 0 0" qvel="1 0 0 0 0 0 0"/>
+  </keyframe>
+</mujoco>
+"""
+"""A trunk with an arm on a plane, a filtered and delayed servo, a mocap body, key frames: something of every part."""
+
 
 def perturbed(mjm: mujoco.MjModel, nworld: int, *, scale: float = 0.05, seed: int = 0) -> ss.State:
     """Worlds near the first keyframe, each with velocities of its own of about `scale`, in m/s and rad/s.
@@ -126,3 +153,33 @@ def friction_and_condim(mjm: mujoco.MjModel, geom: NDArray) -> tuple[NDArray, ND
     """Friction (n, 5) and condim (n,) of contacts between geoms (n, 2) of equal priority: the larger of each."""
     triple = mjm.geom_friction[geom].max(axis=1)
     return triple[:, [0, 0, 1, 2, 2]], mjm.geom_condim[geom].max(axis=1)
+
+
+class Interface:
+    """An array that has nothing but the interface of CUDA arrays, or on the host that of DLPack."""
+
+    def __init__(self, array: wp.array) -> None:
+        self._array = array
+        if array.device.is_cuda:
+            self.__cuda_array_interface__ = array.__cuda_array_interface__
+        else:
+            self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+            self.__array__ = lambda dtype=None, copy=None: array.numpy()
+
+
+def made(library: str, value: np.ndarray, device: str) -> Any:
+    """The same numbers in an array of a library, on the device."""
+    if library == "numpy":
+        return value
+    if library == "list":
+        return value.tolist()
+    if library == "warp":
+        return wp.array(value, device=device)
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        return torch.tensor(value, device=device)
+    if library == "jax":
+        jax = pytest.importorskip("jax")
+        kind = "gpu" if device.startswith("cuda") else "cpu"
+        return jax.device_put(value, jax.devices(kind)[0])
+    return Interface(wp.array(value, device=device))

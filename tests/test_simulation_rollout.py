@@ -14,7 +14,7 @@ import stickslip as ss
 from stickslip.bench.methods import resolve
 from stickslip.simulation.growth import Growth
 from tests import support
-from tests.test_simulation_worlds import XML, made
+from tests.support import XML, made
 
 N, T = 5, 12
 PLAIN = XML.replace('delay=".02" nsample="8"', "")  # without delays, which some physics lack
@@ -49,7 +49,7 @@ SCENES = {
     "mjx": CART,
 }
 NEEDS = {"scm": "mujoco.mjx", "mjx": "mujoco.mjx", "qp": "osqp"}
-METHODS = [*ss.PHYSICS, "pbd", "pbd-r-paper", "qp", "mjx"]
+METHODS = [*ss.PHYSICS, "pbd", "pbd-r-paper", "qp", "mjx", "mujoco-c"]
 
 
 def made_simulation(name: str, device: str, nworld: int = N, threads: int = 1) -> ss.Simulation:

@@ -10,7 +10,7 @@ import pytest
 import warp as wp
 
 import stickslip as ss
-from tests.test_simulation_worlds import XML
+from tests.support import XML
 
 WORLDS = 32
 PARTS = "time qpos qvel act history qacc_warmstart ctrl qfrc_applied mocap_pos".split()

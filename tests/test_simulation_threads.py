@@ -15,8 +15,8 @@ import stickslip as ss
 from stickslip.errors import HealthWarning
 from stickslip.physics.mjwarp import sizes
 from tests import support
+from tests.support import XML
 from tests.test_simulation_buffers import HEAP
-from tests.test_simulation_worlds import XML
 
 N = 5
 THREADS = (1, 2, 3)

@@ -1,4 +1,4 @@
-"""Worlds on the device: setters, masks, states, key frames, model fields in place, random fields."""
+"""Worlds on the device: setters, masks, states, key frames."""
 
 import dataclasses
 import pathlib
@@ -11,32 +11,8 @@ import warp as wp
 
 import stickslip as ss
 from tests import support
+from tests.support import XML, made
 
-XML = """
-<mujoco>
-  <option timestep="0.005"/>
-  <default><geom condim="3"/></default>
-  <worldbody>
-    <geom type="plane" size="5 5 .1" name="floor"/>
-    <body pos="0 0 .12" name="trunk">
-      <freejoint/>
-      <geom size=".1" name="ball"/>
-      <body pos="0 0 .2" name="arm">
-        <joint axis="0 1 0" name="hinge" damping=".1" range="-60 60"/>
-        <geom type="box" size=".05 .05 .1" pos="0 0 .1"/>
-      </body>
-    </body>
-    <body name="hand" mocap="true" pos="1 0 .1"><geom type="box" size=".1 .1 .1"/></body>
-  </worldbody>
-  <actuator>
-    <general joint="hinge" dyntype="filter" dynprm=".05" gainprm="2" delay=".02" nsample="8" name="servo"/>
-  </actuator>
-  <keyframe>
-    <key name="low" qpos="0 0 .1 1 0 0 0 .3" ctrl=".1" act=".2"/>
-    <key name="high" qpos="0 0 2 1 0 0 0 0" qvel="1 0 0 0 0 0 0"/>
-  </keyframe>
-</mujoco>
-"""
 N = 5
 SIGNATURES = [s for s in mujoco.mjtState.__members__ if s.startswith("mjSTATE") and s != "mjSTATE_PLUGIN"]
 SOME = np.array([False, True, False, True, True])
@@ -75,36 +51,6 @@ def assert_equal(a: ss.State, b: ss.State, worlds: Any = slice(None)) -> None:
 
 
 LIBRARIES = ["numpy", "list", "warp", "torch", "jax", "interface"]
-
-
-class Interface:
-    """An array that has nothing but the interface of CUDA arrays, or on the host that of DLPack."""
-
-    def __init__(self, array: wp.array) -> None:
-        self._array = array
-        if array.device.is_cuda:
-            self.__cuda_array_interface__ = array.__cuda_array_interface__
-        else:
-            self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
-            self.__array__ = lambda dtype=None, copy=None: array.numpy()
-
-
-def made(library: str, value: np.ndarray, device: str) -> Any:
-    """The same numbers in an array of a library, on the device."""
-    if library == "numpy":
-        return value
-    if library == "list":
-        return value.tolist()
-    if library == "warp":
-        return wp.array(value, device=device)
-    if library == "torch":
-        torch = pytest.importorskip("torch")
-        return torch.tensor(value, device=device)
-    if library == "jax":
-        jax = pytest.importorskip("jax")
-        kind = "gpu" if device.startswith("cuda") else "cpu"
-        return jax.device_put(value, jax.devices(kind)[0])
-    return Interface(wp.array(value, device=device))
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -361,120 +307,3 @@ def test_worlds_of_a_state_go_to_other_worlds(sim: ss.Simulation) -> None:
     for here, there in ((4, 1), (0, 3), (2, 2), (1, 1), (3, 3)):
         assert now.qpos[here].tobytes() == end.qpos[there].tobytes()
         assert now.qvel[here].tobytes() == end.qvel[there].tobytes()
-
-
-# Fields of the model
-
-
-def test_fields_are_written_in_place_after_the_first_time(sim: ss.Simulation, device: str) -> None:
-    friction = np.tile(sim.mjm.geom_friction, (N, 1, 1))
-    sim.set_model(geom_friction=friction)
-    sim.compile()
-    graph, array = sim._graph, sim.m.geom_friction
-    sim.set_model(wp.array(SOME, device=device), geom_friction=wp.array(0.5 * friction, dtype=float, device=device))
-    assert sim._graph is graph and sim.m.geom_friction is array
-    expected = np.where(SOME[:, None, None], 0.5 * friction, friction)
-    np.testing.assert_allclose(array.numpy(), expected, rtol=1e-6)
-
-
-def test_what_mujoco_derives_follows_for_the_worlds_of_the_mask(sim: ss.Simulation, device: str) -> None:
-    """Against mj_setConst of MuJoCo in C, one world at a time; the others keep every bit, and so does the data."""
-    rng = np.random.default_rng(3)
-    mass = sim.mjm.body_mass * rng.uniform(0.5, 2.0, (N, sim.mjm.nbody))
-    size = sim.mjm.geom_size * rng.uniform(0.8, 1.2, (N, sim.mjm.ngeom, 1))
-    armature = np.full((N, sim.mjm.nv), 0.01)
-    sim.set_model(body_mass=mass, geom_size=size, dof_armature=armature)
-    state, results = sim.state, {k: v.numpy().copy() for k, v in sim.physics.results(sim.m, sim.d).items()}
-    more = np.where(SOME[:, None], 2.0 * mass, mass)
-    names = ("body_subtreemass", "body_invweight0", "dof_invweight0", "actuator_acc0", "geom_rbound")
-    old = {name: getattr(sim.m, name).numpy().copy() for name in names}
-    sim.set_model(SOME, body_mass=2.0 * mass)
-    for world in range(N):
-        mjm = mujoco.MjModel.from_xml_string(XML)
-        mjm.body_mass[:], mjm.geom_size[:], mjm.dof_armature[:] = more[world], size[world], armature[world]
-        mujoco.mj_setConst(mjm, mujoco.MjData(mjm))
-        for name in names[:4]:
-            found = getattr(sim.m, name).numpy()[world]
-            np.testing.assert_allclose(found, getattr(mjm, name).reshape(found.shape), rtol=2e-4, err_msg=name)
-    np.testing.assert_allclose(sim.m.geom_rbound.numpy()[:, 1], size[:, 1, 0], rtol=1e-6)
-    for name in names:
-        assert getattr(sim.m, name).numpy()[~SOME].tobytes() == old[name][~SOME].tobytes(), name
-    assert_equal(sim.state, state)
-    for name, value in sim.physics.results(sim.m, sim.d).items():
-        np.testing.assert_array_equal(value.numpy(), results[name], err_msg=name)
-    sim.set_model(body_mass=sim.mjm.body_mass, geom_size=sim.mjm.geom_size, dof_armature=sim.mjm.dof_armature)
-
-
-def test_unfit_fields_on_the_device_are_refused(sim: ss.Simulation, device: str) -> None:
-    sim.set_model(body_mass=sim.mjm.body_mass, geom_friction=sim.mjm.geom_friction)
-    mass = np.tile(sim.mjm.body_mass, (N, 1))
-    friction = np.tile(sim.mjm.geom_friction, (N, 1, 1))
-    mass[0, 1], mass[1, 2], friction[2, 0, 0] = np.nan, 0.0, -1.0
-    sim.set_model(
-        body_mass=wp.array(2.0 * mass, dtype=float, device=device),
-        geom_friction=wp.array(friction, dtype=float, device=device),
-    )
-    np.testing.assert_allclose(sim.m.body_mass.numpy()[:3], np.tile(sim.mjm.body_mass, (3, 1)), rtol=1e-6)
-    np.testing.assert_allclose(sim.m.body_mass.numpy()[3:], 2.0 * mass[3:], rtol=1e-6)
-    assert any("given 3 times" in message for message in sim.health().messages)
-    sim.set_model(body_mass=sim.mjm.body_mass)
-
-
-def test_parameters_of_a_physics_per_world(device: str) -> None:
-    sim = ss.Simulation(XML, ss.ComFree(), nworld=2, device=device)
-    sim.set_model(stiffness=np.array([0.1, 0.4]))
-    other = ss.Simulation(XML, ss.ComFree(stiffness=(0.1, 0.4)), nworld=2, device=device)
-    for simulation in (sim, other):
-        simulation.step(30)
-    support.assert_same(sim.state, other.state, device)
-    assert not np.array_equal(*sim.qpos.numpy())
-    with pytest.raises(ss.InputError, match="stiffnes.*stiffness"):
-        sim.set_model(stiffnes=1.0)
-
-
-# Random fields
-
-
-def test_random_fields(sim: ss.Simulation, device: str) -> None:
-    """Between the bounds; the others keep theirs; inertia follows mass; the same seed draws the same numbers."""
-    nominal = sim.mjm.body_mass
-    sim.set_model(body_mass=nominal, body_inertia=sim.mjm.body_inertia)
-    sim.randomize(wp.array(SOME, device=device), seed=3, body_mass=ss.Scale(0.5, 2.0))
-    scale = sim.m.body_mass.numpy()[:, 1:3] / nominal[1:3]
-    assert np.allclose(scale[~SOME], 1.0, rtol=1e-6) and ((scale[SOME] >= 0.5) & (scale[SOME] <= 2.0)).all()
-    assert len(np.unique(scale[SOME])) == 6
-    turned = sim.m.body_inertia.numpy()[:, 1:3] / sim.mjm.body_inertia[1:3]
-    np.testing.assert_allclose(turned, np.repeat(scale[..., None], 3, axis=2), rtol=1e-5)
-    sim.randomize(SOME, seed=3, body_mass=ss.Scale(0.5, 2.0))
-    assert not np.isin(sim.m.body_mass.numpy()[SOME, 1:3], nominal[1:3] * scale[SOME]).any()  # other numbers
-    again = ss.Simulation(XML, nworld=N, device=device)
-    again.randomize(seed=3, body_mass=ss.Scale(0.5, 2.0))
-    np.testing.assert_allclose(again.m.body_mass.numpy()[SOME, 1:3], nominal[1:3] * scale[SOME], rtol=1e-6)
-    sim.set_model(body_mass=nominal, body_inertia=sim.mjm.body_inertia)
-
-
-def test_random_numbers_are_uniform(device: str) -> None:
-    sim = ss.Simulation(XML, nworld=2000, device=device)
-    sim.randomize(
-        geom_friction=ss.Uniform([0.4, 0.005, 1e-4], [1.0, 0.005, 1e-4]), dof_damping=ss.Offset(0.0, 1.0, True)
-    )
-    slide = np.sort((sim.m.geom_friction.numpy()[:, 1, 0] - 0.4) / 0.6)
-    assert np.abs(slide - np.linspace(0.0, 1.0, 2000)).max() < 1.63 / np.sqrt(2000)  # Kolmogorov-Smirnov, 1 %
-    other = sim.m.geom_friction.numpy()[:, 2, 0]
-    assert abs(np.corrcoef(sim.m.geom_friction.numpy()[:, 1, 0], other)[0, 1]) < 0.08
-    damping = sim.m.dof_damping.numpy() - sim.mjm.dof_damping
-    np.testing.assert_allclose(damping, damping[:, :1] * np.ones(sim.mjm.nv), atol=1e-6)  # shared
-
-
-def test_bad_distributions(sim: ss.Simulation) -> None:
-    before = sim.m.geom_friction.numpy().copy()
-    for fields, words in (
-        ({"geom_friction": ss.Uniform(1.0, 0.5)}, ["geom_friction", "1", "0.5"]),
-        ({"geom_friction": ss.Uniform([1.0, 2.0], 3.0)}, ["geom_friction", "low", "3)"]),
-        ({"geom_friction": ss.Uniform(0.0, np.inf)}, ["high", "finite"]),
-        ({"geom_fricton": ss.Uniform(0.0, 1.0)}, ["geom_fricton", "geom_friction"]),
-    ):
-        with pytest.raises(ss.InputError) as error:
-            sim.randomize(**fields)
-        assert all(word in str(error.value) for word in words), error.value
-    np.testing.assert_array_equal(sim.m.geom_friction.numpy(), before)

@@ -28,6 +28,7 @@ from stickslip.bench.experiments.smoothness.force_profile import ForceProfile
 from stickslip.bench.experiments.smoothness.planar_pushing import PlanarPushing
 from stickslip.bench.experiments.smoothness.smooth import Smooth
 from stickslip.bench.experiments.smoothness.soft_distance import SoftDistance
+from stickslip.bench.experiments.speed.growth import Growth
 from stickslip.bench.experiments.speed.particles import Particles
 from stickslip.bench.experiments.speed.push_cubes import PushCubes
 from stickslip.bench.experiments.speed.scaling import Scaling
@@ -67,6 +68,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         Scaling(),
         Throughput(),
         Speed(),
+        Growth(),
         Worlds(),
         Threads(),
         Particles(),

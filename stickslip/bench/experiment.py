@@ -89,6 +89,7 @@ class Trial:
         quick: whether the run only shows that it works
         clock: seconds, for step times
         progress: called with the share done, 0 to 1
+        earlier: what is stored of the same method in the cases before, by their labels; see `Result.outcomes`
     """
 
     device: str
@@ -96,6 +97,7 @@ class Trial:
     quick: bool = False
     clock: Callable[[], float] = time.perf_counter
     progress: Callable[[float], None] = lambda share: None
+    earlier: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
 
     def random(self) -> np.random.Generator:
         """Random numbers, the same for every physics, case and run."""

@@ -13,6 +13,8 @@ from stickslip.provenance import package_version
 Kind = Literal["physics", "planner"]
 ANTI_CREEP = "mujoco-anti-creep"
 """MuJoCo with the settings its users recommend against creep: elliptic cone, impratio 100."""
+IN_C = "mujoco-c"
+"""MuJoCo in C, on one core of a CPU."""
 PAPER = "pbd-r-paper"
 """PBD-R as published; its parameters are its choices, such as `pbd-r-paper:velocity=false`."""
 REFERENCES = ("mujoco", ANTI_CREEP)
@@ -91,6 +93,7 @@ _PLANNERS = "stickslip.bench.baselines.planners"
 _SHOOTING = "stickslip.mpc.planners.shooting"
 _PBD_PAPER = "stickslip.bench.baselines.pbd_paper.physics"
 OTHERS: dict[str, Entry] = {
+    IN_C: Entry("stickslip.bench.baselines.mujoco_c:MujocoC"),
     "qp": Entry("stickslip.bench.baselines.qp:QpModel", packages=("osqp",)),
     "drake": Entry("stickslip.bench.baselines.drake:Drake", packages=("drake",)),
     "mjx": Entry("stickslip.bench.baselines.mjx:Mjx", packages=_JAX),

@@ -97,7 +97,12 @@ def run(
         for index, (case, label) in enumerate(todo):
             bar.update(task, description=f"{prefix}{experiment.name}: {label}, {case}", completed=index)
             trial = Trial(
-                where, seed, quick, clock, lambda share, index=index: bar.update(task, completed=index + share)
+                where,
+                seed,
+                quick,
+                clock,
+                lambda share, index=index: bar.update(task, completed=index + share),
+                dict(result.outcomes.get(label, {})),
             )
             outcome = _attempt(experiment, cases[case], asked[label], chosen, trial)
             result.outcomes.setdefault(label, {})[case] = outcome

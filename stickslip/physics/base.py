@@ -7,7 +7,7 @@ and returns the same object, JAX returns a new one.
 
 import abc
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import mujoco
@@ -219,6 +219,8 @@ class Physics(abc.ABC, Generic[M, D]):
     ) -> M:
         """Give model fields a value for every world, or one for all; derived fields follow.
 
+        Those that no step of this physics reads may be left for `complete`.
+
         Args:
             m, d: model and data
             fields: values by name, of any array library
@@ -229,6 +231,23 @@ class Physics(abc.ABC, Generic[M, D]):
     def model_field(self, m: M, name: str) -> wp.array:
         """The device array of a field of the model; raises InputError if it cannot differ between worlds."""
         raise Unsupported(f"{self.name} cannot change {name} of a model: build another simulation")
+
+    def check_fields(self, m: M, fields: Mapping[str, Any], nworld: int) -> Mapping[str, wp.array]:
+        """Values for `set_model` as scalars on the device, (1 or nworld, n); raises InputError if one is unfit.
+
+        Values that are on the device already are not looked at.
+        """
+        raise Unsupported(f"{self.name} cannot change {', '.join(fields)} of a model: build another simulation")
+
+    def in_place(self, m: M, d: D, names: Collection[str]) -> Callable[[wp.array | None], None] | None:
+        """What to call, with a mask, after fields were written where they are; None: only `set_model` may write them.
+
+        The fields are per world: `set_model` has written them before, for whichever worlds.
+        """
+        return None
+
+    def complete(self, m: M, d: D) -> None:
+        """Find derived fields that were left for later, for somebody who reads the model."""
 
     def captured(self, m: M) -> tuple[Any, ...]:
         """What a captured step holds of the model; the step is captured again when this has changed."""

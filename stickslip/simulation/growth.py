@@ -74,7 +74,7 @@ class Growing(Protocol):
 
     physics: Physics[Any, Any]
     mjm: mujoco.MjModel
-    m: Any
+    _m: Any
     d: Any
     device: wp.Device
     nworld: int
@@ -182,7 +182,7 @@ class Growth:
         """Allocate what `advance` needs for the data of a simulation, unless that was done."""
         if self._snapshot is not None and self._data is sim.d:
             return self._snapshot
-        arrays = sim.physics.arrays(sim.m, sim.d)
+        arrays = sim.physics.arrays(sim._m, sim.d)
         self._snapshot = Snapshot(arrays)
         self._overflow = arrays["overflow"]
         if sim.device.is_cuda:
@@ -227,15 +227,15 @@ class Growth:
         """Undo the steps of an attempt, and repeat them with larger buffers until nothing is dropped."""
         physics = sim.physics
         assert isinstance(physics, GrowingPhysics)
-        before = physics.buffer_sizes(sim.m, sim.d)
+        before = physics.buffer_sizes(sim._m, sim.d)
         while bits:
-            needed = physics.needed_sizes(sim.m, sim.d, bits)
+            needed = physics.needed_sizes(sim._m, sim.d, bits)
             self.prepare(sim).put_back()
             self._enlarge(sim, physics, needed, n)
             bits = self.attempt(sim, n, run)
         if not self._told:
             self._told = True
-            warnings.warn(_said(before, physics.buffer_sizes(sim.m, sim.d)), HealthWarning, stacklevel=6)
+            warnings.warn(_said(before, physics.buffer_sizes(sim._m, sim.d)), HealthWarning, stacklevel=6)
 
     def _enlarge(self, sim: "Growing", physics: GrowingPhysics[Any, Any], needed: tuple[int, int], n: int) -> None:
         nconmax, njmax = needed
@@ -252,8 +252,8 @@ class Growth:
                 f"the buffers are too small, and nconmax={nconmax}, njmax={njmax} do not fit into memory: {error}. "
                 f"The state is as it was before these {n} steps."
             ) from error
-        sim.d = physics.adopt(sim.m, sim.d, larger)
-        overflow = physics.arrays(sim.m, sim.d)["overflow"]  # of the caller's own steps, perhaps
+        sim.d = physics.adopt(sim._m, sim.d, larger)
+        overflow = physics.arrays(sim._m, sim.d)["overflow"]  # of the caller's own steps, perhaps
         wp.launch(_clear_bits, dim=sim.nworld, inputs=[self._mask], outputs=[overflow], device=sim.device)
         sim._graph = None
         sim.compile()

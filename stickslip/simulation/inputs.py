@@ -21,7 +21,7 @@ class Inputs:
 
     physics: Physics[Any, Any]
     mjm: mujoco.MjModel
-    m: Any
+    _m: Any
     d: Any
     device: wp.Device
     nworld: int
@@ -35,7 +35,7 @@ class Inputs:
             arrays.write(name, self._array(name), value, self._refused)
 
     def _array(self, name: str) -> wp.array:
-        found = self.physics.arrays(self.m, self.d)
+        found = self.physics.arrays(self._m, self.d)
         if name not in found:
             raise views.missing(self.physics.name, name)
         return found[name]

@@ -52,18 +52,18 @@ class Observation(Inputs):
         physics = self.physics
         with wp.ScopedDevice(self.device), compilation.quiet():
             graph, m, d = self._forward_graph or (None, None, None)
-            if graph is not None and m is self.m and d is self.d:
+            if graph is not None and m is self._m and d is self.d:
                 wp.capture_launch(graph)
                 return
-            compilation.load_kernels(lambda: physics.forward(self.m, self.d), self.device)
+            compilation.load_kernels(lambda: physics.forward(self._m, self.d), self.device)
             # a first run loads what that missed: nothing can be loaded while capturing
-            self.d = physics.forward(self.m, self.d)
-            graph = compilation.capture(lambda: physics.forward(self.m, self.d), self.device)
-        self._forward_graph = (graph, self.m, self.d)
+            self.d = physics.forward(self._m, self.d)
+            graph = compilation.capture(lambda: physics.forward(self._m, self.d), self.device)
+        self._forward_graph = (graph, self._m, self.d)
 
     def find_field(self, name: str) -> wp.array:
         """The array of MuJoCo's name, (nworld, ...), on the device; raises Unsupported if the physics has none."""
-        found = self.physics.field(self.m, self.d, name)
+        found = self.physics.field(self._m, self.d, name)
         if found is None:
             raise views.missing(self.physics.name, name)
         return found
@@ -111,6 +111,6 @@ class Observation(Inputs):
         """The contacts, in buffers that are made once for the data."""
         with wp.ScopedDevice(self.device), compilation.quiet():
             if self._contacts is None or self._contacts[1] is not self.d:
-                self._contacts = (self.physics.make_contacts(self.m, self.d), self.d)
-            self.physics.fill_contacts(self.m, self.d, self._contacts[0])
+                self._contacts = (self.physics.make_contacts(self._m, self.d), self.d)
+            self.physics.fill_contacts(self._m, self.d, self._contacts[0])
         return self._contacts[0]

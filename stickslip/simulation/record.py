@@ -55,7 +55,7 @@ class Recording(Observation):
             raise Unsupported(f"{self.physics.name} cannot be captured: its steps loop on the host")
         if self._graph is None or capturing:
             with compilation.quiet():
-                self.d = self.physics.run(self.m, self.d, n)
+                self.d = self.physics.run(self._m, self.d, n)
         else:
             for _ in range(n):
                 wp.capture_launch(self._graph)

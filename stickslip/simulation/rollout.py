@@ -93,7 +93,7 @@ def rollout(
         raise InputError(f"every is {every}: the rollout has {steps} steps, so that there would be no sample")
     sim.compile()
     with sim._on_device():
-        restore, warned = sim.physics.checkpoint(sim.m, sim.d), sim._warned
+        restore, warned = sim.physics.checkpoint(sim._m, sim.d), sim._warned
         forget = marked(sim, steps) if advance else None  # else no sample is recorded
         stay = False
         try:
@@ -268,7 +268,7 @@ def _captured(sim: "Simulation") -> Captured:
     found = sim._captured_rollout
     if found is not None and found.step is sim._graph and found.data is sim.d:
         return found
-    physics, m, d = sim.physics, sim.m, sim.d
+    physics, m, d = sim.physics, sim._m, sim.d
     tape = Tape(sim, clock=True)
 
     def one() -> None:
@@ -302,7 +302,7 @@ def _advance(
         n = 1 if plan.given is not None or recorders else min(end - step, plan.every - step % plan.every)
         tape.put_controls(step)
         with compilation.quiet():
-            sim.d = sim.physics.run(sim.m, sim.d, n)
+            sim.d = sim.physics.run(sim._m, sim.d, n)
         step += n
         for recorder in recorders:
             recorder.after(1)

@@ -8,7 +8,7 @@ before its steps and writes them back after them.
 
 import concurrent.futures
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import mujoco
@@ -17,11 +17,11 @@ import warp as wp
 
 from stickslip import arrays, compilation
 from stickslip.copies import WorldCopies
-from stickslip.errors import InputError, Unsupported
+from stickslip.errors import Unsupported
 from stickslip.physics.base import Contacts, CountingPhysics, GrowingPhysics, Health, Physics, Stats
 from stickslip.physics.contacts import DeviceContacts
 from stickslip.simulation.growth import Growth
-from stickslip.state import INTEGRATION, PARTS, State, as_numbers, check_finite, concatenated
+from stickslip.state import INTEGRATION, PARTS, State, concatenated
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class Shard:
         nworld: int,
         growth: Growth | None,
     ) -> None:
-        self.physics, self.mjm, self.m, self.d = physics, mjm, m, d
+        self.physics, self.mjm, self._m, self.d = physics, mjm, m, d
         self.device = wp.get_device("cpu")
         self.worlds = slice(first, first + nworld)
         self.nworld = nworld
@@ -71,7 +71,7 @@ class Shard:
 
     def bind(self, reads: Mapping[str, wp.array], writes: Mapping[str, wp.array]) -> None:
         """Tell it which of its arrays follow arrays of all worlds, and which are shown in such."""
-        own = {name: self.physics.field(self.m, self.d, name) for name in {**reads, **writes}}
+        own = {name: self.physics.field(self._m, self.d, name) for name in {**reads, **writes}}
         self._reads = WorldCopies([(own[name], whole[self.worlds]) for name, whole in reads.items()])
         self._writes = WorldCopies([(whole[self.worlds], own[name]) for name, whole in writes.items()])
 
@@ -90,16 +90,16 @@ class Shard:
         physics = self.physics
         if not physics.capturable:
             with self._kernels.used():
-                physics.compile(self.m, self.d)
+                physics.compile(self._m, self.d)
             return
-        if self._graph is not None and self._captured == physics.captured(self.m):
+        if self._graph is not None and self._captured == physics.captured(self._m):
             return
-        with compilation.unchanged({**physics.results(self.m, self.d), **physics.arrays(self.m, self.d)}):
-            compilation.load_kernels(lambda: physics.step(self.m, self.d), self.device)
-            self.d = physics.step(self.m, self.d)
+        with compilation.unchanged({**physics.results(self._m, self.d), **physics.arrays(self._m, self.d)}):
+            compilation.load_kernels(lambda: physics.step(self._m, self.d), self.device)
+            self.d = physics.step(self._m, self.d)
             with self._kernels.used():
-                self._graph = compilation.capture(lambda: physics.step(self.m, self.d), self.device)
-        self._captured = physics.captured(self.m)
+                self._graph = compilation.capture(lambda: physics.step(self._m, self.d), self.device)
+        self._captured = physics.captured(self._m)
 
     def advance(self, n: int) -> int:
         """Advance its worlds by n timesteps; whether larger buffers are needed: see `Growth.attempt`."""
@@ -117,7 +117,7 @@ class Shard:
     def _run(self, n: int) -> None:
         with self._kernels.used():
             if self._graph is None:
-                self.d = self.physics.run(self.m, self.d, n)
+                self.d = self.physics.run(self._m, self.d, n)
             else:
                 for _ in range(n):
                     wp.capture_launch(self._graph)
@@ -134,13 +134,13 @@ class Shards:
         self.shards = list(shards)
         self.nworld = sum(shard.nworld for shard in shards)
         first = self.shards[0]
-        own = first.physics.arrays(first.m, first.d)
+        own = first.physics.arrays(first._m, first.d)
         self.arrays = {name: self._whole(name) for name in own if name in _SHOWN}  # a memory stays with its thread
         self.results: dict[str, wp.array] = {}
         self.bind()
 
     def _whole(self, name: str) -> wp.array:
-        parts = [shard.physics.field(shard.m, shard.d, name) for shard in self.shards]
+        parts = [shard.physics.field(shard._m, shard.d, name) for shard in self.shards]
         whole = wp.empty((self.nworld, *parts[0].shape[1:]), dtype=parts[0].dtype, device=parts[0].device)
         if whole.size:
             for shard, part in zip(self.shards, parts, strict=True):
@@ -160,7 +160,7 @@ class Shards:
             return self.arrays[name]
         if name not in self.results:
             first = self.shards[0]
-            found = first.physics.field(first.m, first.d, name)
+            found = first.physics.field(first._m, first.d, name)
             if found is None or found.shape[:1] != (first.nworld,):
                 return None
             self.results[name] = self._whole(name)
@@ -241,7 +241,7 @@ class Threaded(CountingPhysics[Models, Shards]):
     def get_state(self, m: Models, d: Shards, signature: int = INTEGRATION) -> State:
         def of(shard: Shard) -> State:
             shard.read()
-            return shard.physics.get_state(shard.m, shard.d, signature).numpy()
+            return shard.physics.get_state(shard._m, shard.d, signature).numpy()
 
         return concatenated(self._each(d, of))
 
@@ -250,14 +250,14 @@ class Threaded(CountingPhysics[Models, Shards]):
         parts = [host if host.nworld == 1 else host[shard.worlds] for shard in d.shards]
         for shard, part in zip(d.shards, parts, strict=True):
             shard.read()
-            shard.d = shard.physics.set_state(shard.m, shard.d, part, self._part(mask, shard))
+            shard.d = shard.physics.set_state(shard._m, shard.d, part, self._part(mask, shard))
             shard.write()
         return d
 
     def reset(self, m: Models, d: Shards, mask: wp.array | None = None) -> Shards:
         def of(shard: Shard) -> None:
             shard.read()
-            shard.d = shard.physics.reset(shard.m, shard.d, self._part(mask, shard))
+            shard.d = shard.physics.reset(shard._m, shard.d, self._part(mask, shard))
             shard.write()
 
         self._each(d, of)
@@ -275,31 +275,24 @@ class Threaded(CountingPhysics[Models, Shards]):
         mask: wp.array | None = None,
         refused: wp.array | None = None,
     ) -> Models:
+        self.check_fields(m, fields, d.nworld)  # an unfit value is found before the first thread has written
         own = {name: arrays.shape_of(self.physics.model_field(m.parts[0], name))[1:] for name in fields}
         given = {name: np.asarray(arrays.host_array(value)) for name, value in fields.items()}
-        for name, value in given.items():
-            if value.shape not in (own[name], (1, *own[name]), (d.nworld, *own[name])):
-                raise InputError(
-                    f"{name} has shape {value.shape}, expected {(d.nworld, *own[name])} (per world) or {own[name]} "
-                    "(for all)"
-                )
         device = d.shards[0].device
         on_device = {name for name, value in fields.items() if arrays.device_array(name, value, device) is not None}
-
-        def put(names: Iterable[str], mask: wp.array | None) -> None:
-            for part, shard in zip(m.parts, d.shards, strict=True):
-                whole = {name: given[name].shape == (d.nworld, *own[name]) for name in names}
-                mine = {name: given[name][shard.worlds] if whole[name] else given[name] for name in names}
-                mine = {name: wp.array(value) if name in on_device else value for name, value in mine.items()}
-                shard.physics.set_model(part, shard.d, mine, self._part(mask, shard), refused)
-
-        checked = [name for name in fields if name not in on_device]
-        if checked:  # for no world: an unfit value is found before the first thread has written
-            for name in checked:
-                check_finite(name, as_numbers(name, given[name], (d.nworld, *own[name])))
-            put(checked, wp.zeros(d.nworld, dtype=bool, device=device))
-        put(fields, mask)
+        whole = {name: value.shape == (d.nworld, *own[name]) for name, value in given.items()}
+        for part, shard in zip(m.parts, d.shards, strict=True):
+            mine = {name: value[shard.worlds] if whole[name] else value for name, value in given.items()}
+            mine = {name: wp.array(value) if name in on_device else value for name, value in mine.items()}
+            shard.physics.set_model(part, shard.d, mine, self._part(mask, shard), refused)
         return m
+
+    def check_fields(self, m: Models, fields: Mapping[str, Any], nworld: int) -> Mapping[str, wp.array]:
+        return self.physics.check_fields(m.parts[0], fields, nworld)
+
+    def complete(self, m: Models, d: Shards) -> None:
+        for part, shard in zip(m.parts, d.shards, strict=True):
+            self.physics.complete(part, shard.d)
 
     def model_field(self, m: Models, name: str) -> wp.array:
         return self.physics.model_field(m.parts[0], name)
@@ -311,7 +304,7 @@ class Threaded(CountingPhysics[Models, Shards]):
         memories = {
             f"{name} of worlds from {shard.worlds.start}": array
             for shard in d.shards
-            for name, array in shard.physics.arrays(shard.m, shard.d).items()
+            for name, array in shard.physics.arrays(shard._m, shard.d).items()
             if name not in d.arrays
         }
         return {**d.arrays, **memories}
@@ -320,7 +313,7 @@ class Threaded(CountingPhysics[Models, Shards]):
         return d.field(name)
 
     def checkpoint(self, m: Models, d: Shards) -> Callable[[], Shards]:
-        parts = [(shard, shard.physics.checkpoint(shard.m, shard.d)) for shard in d.shards]
+        parts = [(shard, shard.physics.checkpoint(shard._m, shard.d)) for shard in d.shards]
         shown = [(array, wp.clone(array)) for array in (*d.arrays.values(), *d.results.values())]
 
         def restore() -> Shards:
@@ -335,7 +328,7 @@ class Threaded(CountingPhysics[Models, Shards]):
     def forward(self, m: Models, d: Shards) -> Shards:
         def of(shard: Shard) -> None:
             shard.read()
-            shard.d = shard.physics.forward(shard.m, shard.d)
+            shard.d = shard.physics.forward(shard._m, shard.d)
             shard.write()
 
         self._each(d, of)
@@ -345,10 +338,10 @@ class Threaded(CountingPhysics[Models, Shards]):
         raise Unsupported("with threads, contacts are in one list on the host only: contacts(), or leave threads at 1")
 
     def contact_count(self, m: Models, d: Shards) -> int:
-        return sum(self._each(d, lambda shard: shard.physics.contact_count(shard.m, shard.d)))
+        return sum(self._each(d, lambda shard: shard.physics.contact_count(shard._m, shard.d)))
 
     def contacts(self, m: Models, d: Shards) -> Contacts:
-        parts = self._each(d, lambda shard: shard.physics.contacts(shard.m, shard.d))
+        parts = self._each(d, lambda shard: shard.physics.contacts(shard._m, shard.d))
         parts = [
             dataclasses.replace(part, world=part.world + shard.worlds.start)
             for part, shard in zip(parts, d.shards, strict=True)
@@ -359,7 +352,7 @@ class Threaded(CountingPhysics[Models, Shards]):
     def health(self, m: Models, d: Shards) -> Health:
         def of(shard: Shard) -> Health:
             shard.read()
-            return shard.physics.health(shard.m, shard.d)
+            return shard.physics.health(shard._m, shard.d)
 
         parts = self._each(d, of)
         return Health(
@@ -383,7 +376,7 @@ class Threaded(CountingPhysics[Models, Shards]):
         physics = self.physics
         if not isinstance(physics, CountingPhysics):
             raise Unsupported(f"{self.name} has no stats: it has neither a solver nor step-size control")
-        parts = self._each(d, lambda shard: physics.stats(shard.m, shard.d))
+        parts = self._each(d, lambda shard: physics.stats(shard._m, shard.d))
         joined = {
             field.name: np.concatenate([getattr(part, field.name) for part in parts])
             for field in dataclasses.fields(Stats)

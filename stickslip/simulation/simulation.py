@@ -54,11 +54,11 @@ class Simulation(Recording):
     __slots__ = (
         "__weakref__",
         "_keyframes",
+        "_m",
         "_randomizer",
         "_warned",
         "d",
         "device",
-        "m",
         "mjm",
         "nworld",
         "physics",
@@ -101,7 +101,7 @@ class Simulation(Recording):
             "njmax": _hint(self.mjm, "njmax") if njmax is None else njmax,
         }
         with self._on_device():
-            self.m = self.physics.put_model(self.mjm)
+            self._m = self.physics.put_model(self.mjm)
             self.d = capacity.allocate(
                 lambda nworld: physics.make_data(self.mjm, nworld, **sizes),
                 self.nworld,
@@ -125,6 +125,17 @@ class Simulation(Recording):
         """Work on the simulation's device; Warp does not print which modules it loads there."""
         with wp.ScopedDevice(self.device), compilation.quiet():
             yield
+
+    @property
+    def m(self) -> Any:
+        """The physics' model on the device; fields that MuJoCo derives, and that no step reads, are found by this."""
+        with self._on_device():
+            self.physics.complete(self._m, self.d)
+        return self._m
+
+    @m.setter
+    def m(self, m: Any) -> None:
+        self._m = m
 
     @property
     def state(self) -> State:
@@ -175,13 +186,13 @@ class Simulation(Recording):
             if self._growth is not None:
                 self._growth.prepare(self)
             if not physics.capturable:
-                physics.compile(self.m, self.d)
+                physics.compile(self._m, self.d)
                 return
-            with compilation.unchanged({**physics.results(self.m, self.d), **physics.arrays(self.m, self.d)}):
-                compilation.load_kernels(lambda: physics.step(self.m, self.d), self.device)
+            with compilation.unchanged({**physics.results(self._m, self.d), **physics.arrays(self._m, self.d)}):
+                compilation.load_kernels(lambda: physics.step(self._m, self.d), self.device)
                 # a first run loads what that missed: nothing can be loaded while capturing
-                self.d = physics.step(self.m, self.d)
-                self._graph = compilation.capture(lambda: physics.step(self.m, self.d), self.device)
+                self.d = physics.step(self._m, self.d)
+                self._graph = compilation.capture(lambda: physics.step(self._m, self.d), self.device)
 
     def step(self, n: int = 1, *, check: bool = False, progress: bool = False) -> None:
         """Advance every world by n timesteps; with `progress`, a bar shows how far it is.
@@ -207,17 +218,17 @@ class Simulation(Recording):
                 self._advance(n, progress)
                 return
             forget = marked(self, n)
-            before = {name: wp.clone(array) for name, array in self.physics.arrays(self.m, self.d).items()}
+            before = {name: wp.clone(array) for name, array in self.physics.arrays(self._m, self.d).items()}
             counts = [name for name in before if name.split()[0] == "overflow"]  # with threads, one for each
             for name in counts:
-                self.physics.arrays(self.m, self.d)[name].zero_()
+                self.physics.arrays(self._m, self.d)[name].zero_()
             try:
                 self._advance(n, progress)
             except BufferOverflow:  # it could not grow
-                put_back(self.physics.arrays(self.m, self.d), before)
+                put_back(self.physics.arrays(self._m, self.d), before)
                 forget()
                 raise
-            health, own = self.health(), self.physics.arrays(self.m, self.d)
+            health, own = self.health(), self.physics.arrays(self._m, self.d)
             if not health.ok:
                 put_back(own, before)
                 forget()
@@ -255,9 +266,9 @@ class Simulation(Recording):
             self._write_fields(fields, arrays.mask_of(mask, self.nworld, self.device))
 
     def _write_fields(self, fields: Mapping[str, Any], mask: wp.array | None) -> None:
-        before = self.physics.captured(self.m)
-        self.m = self.physics.set_model(self.m, self.d, fields, mask, self._refused)
-        if self.physics.captured(self.m) != before:
+        before = self.physics.captured(self._m)
+        self._m = self.physics.set_model(self._m, self.d, fields, mask, self._refused)
+        if self.physics.captured(self._m) != before:
             self._graph = None
 
     def randomize(self, mask: Any = None, *, seed: int = 0, **fields: Any) -> None:
@@ -291,16 +302,16 @@ class Simulation(Recording):
             return self._device_contacts()
         self._warn_if_unhealthy()
         with self._on_device():
-            return self.physics.contacts(self.m, self.d)
+            return self.physics.contacts(self._m, self.d)
 
     def contact_count(self) -> int:
         """How many contacts the last step had, over all worlds; cheap enough to ask after every step."""
-        return self.physics.contact_count(self.m, self.d)
+        return self.physics.contact_count(self._m, self.d)
 
     def health(self) -> Health:
         """Overflow (and the knob to raise), worlds that are no longer finite, most contacts seen."""
         with self._on_device():
-            health = self.physics.health(self.m, self.d)
+            health = self.physics.health(self._m, self.d)
         refused = int(self._refused.numpy()[0])
         if not refused:
             return health
@@ -314,7 +325,7 @@ class Simulation(Recording):
         """Steps, rejections, iterations and step sizes of every world, of a physics that counts them."""
         if not isinstance(self.physics, CountingPhysics):
             raise Unsupported(f"{self.physics.name} has no stats: it has neither a solver nor step-size control")
-        return self.physics.stats(self.m, self.d)
+        return self.physics.stats(self._m, self.d)
 
     def jacobian(self, wrt: Sequence[str] = ("state", "ctrl")) -> dict[str, NDArray[np.floating]]:
         """Derivatives of the state after a step, by name, (nworld, 2 nv + na, ...), of a physics that has them (`Scm`).
@@ -323,13 +334,13 @@ class Simulation(Recording):
         """
         physics = self._differentiable()
         with self._on_device():
-            return physics.jacobian(self.m, self.d, wrt)
+            return physics.jacobian(self._m, self.d, wrt)
 
     def hessian(self, cost: Callable[..., Any], wrt: Sequence[str] = ("state", "ctrl")) -> NDArray[np.floating]:
         """Second derivatives of a cost of the state after a step, (nworld, n, n), of a physics that has them."""
         physics = self._differentiable()
         with self._on_device():
-            return physics.hessian(self.m, self.d, cost, wrt)
+            return physics.hessian(self._m, self.d, cost, wrt)
 
     def gradient(self, ctrl: ArrayLike, cost: Callable[..., Any]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """Cost of a rollout, (nworld,), and its derivatives by all controls, (nworld, T, nu); does not advance.
@@ -339,7 +350,7 @@ class Simulation(Recording):
         """
         physics = self._differentiable()
         with self._on_device():
-            return physics.gradient(self.m, self.d, ctrl, cost)
+            return physics.gradient(self._m, self.d, ctrl, cost)
 
     def _differentiable(self) -> DifferentiablePhysics[Any, Any]:
         if not isinstance(self.physics, DifferentiablePhysics):
@@ -359,7 +370,7 @@ _ASSIGNABLE = tuple(
     for owner in (Simulation, Observation, Inputs)
     for name, value in vars(owner).items()
     if getattr(value, "fset", None) and not name.startswith("_")
-) + ("d", "m")
+) + ("d",)
 
 
 def resolve_device(name: str | None) -> wp.Device:

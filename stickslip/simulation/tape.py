@@ -132,7 +132,7 @@ def _store_worlds(
 def outputs_of(sim: "Simulation", names: Iterable[str]) -> dict[str, wp.array]:
     """The arrays of a simulation by name, (nworld, ...), time first; raises InputError for one that there is not."""
     names = (names,) if isinstance(names, str) else tuple(names)
-    physics, m, d = sim.physics, sim.m, sim.d
+    physics, m, d = sim.physics, sim._m, sim.d
     own = dict(physics.arrays(m, d))
     if not physics.promises.poses_only:  # else a step leaves no results
         own = {**physics.results(m, d), **{name: physics.field(m, d, name) for name in names}, **own}

@@ -174,9 +174,9 @@ def about(sim: "Simulation", every: int, worlds: tuple[int, ...] | None = None) 
 
 def _timesteps(sim: "Simulation") -> np.ndarray:
     """The time step of each world [s]."""
-    physics, parts = sim.physics, [(sim.m, sim.nworld)]
+    physics, parts = sim.physics, [(sim._m, sim.nworld)]
     if isinstance(physics, Threaded):
-        parts = [(shard.m, shard.nworld) for shard in sim.d.shards]
+        parts = [(shard._m, shard.nworld) for shard in sim.d.shards]
         physics = physics.physics
     try:
         fields = [(physics.model_field(m, "timestep").numpy(), nworld) for m, nworld in parts]

@@ -25,7 +25,7 @@ def get_state(sim: "Simulation", signature: int, worlds: int | slice | ArrayLike
     index = None if worlds is None else numbers(worlds, sim.nworld)
     sim._warn_if_unhealthy()
     with sim._on_device():
-        state = sim.physics.get_state(sim.m, sim.d, int(signature))
+        state = sim.physics.get_state(sim._m, sim.d, int(signature))
     state = dataclasses.replace(state, model=digest(sim.mjm))
     if device:
         if index is not None:
@@ -54,7 +54,7 @@ def set_state(sim: "Simulation", state: State, worlds: ArrayLike | None) -> None
     check(sim, state)
     with sim._on_device():
         mask = _finite(sim, state, mask)
-        sim.d = sim.physics.set_state(sim.m, sim.d, state, mask)
+        sim.d = sim.physics.set_state(sim._m, sim.d, state, mask)
     sim._warned = False
 
 
@@ -69,9 +69,9 @@ def reset(sim: "Simulation", mask: Any, state: State | None, keyframe: int | str
         elif state is not None:
             check(sim, state)
             chosen = _finite(sim, state, chosen)
-        sim.d = sim.physics.reset(sim.m, sim.d, chosen)
+        sim.d = sim.physics.reset(sim._m, sim.d, chosen)
         if state is not None:
-            sim.d = sim.physics.set_state(sim.m, sim.d, state, chosen)
+            sim.d = sim.physics.set_state(sim._m, sim.d, state, chosen)
     sim._warned = False
     if mask is None:
         sim._refused.zero_()
@@ -94,7 +94,7 @@ def check(sim: "Simulation", state: State) -> None:
             f"the state is of another model (digest {state.model[:8]}, this one has {digest(sim.mjm)[:8]}): names, "
             "trees, joints or geoms differ; if its numbers fit all the same, take state.without_memory()"
         )
-    own = sim.physics.arrays(sim.m, sim.d)
+    own = sim.physics.arrays(sim._m, sim.d)
     shapes = {name: arrays.shape_of(array) for name, array in own.items()}
     dataclasses.replace(state, **dict.fromkeys(_on_device(sim, state))).check(shapes)
 
@@ -110,7 +110,7 @@ def _finite(sim: "Simulation", state: State, mask: wp.array | None) -> wp.array 
     given = _on_device(sim, state)
     if not given:
         return mask
-    own = sim.physics.arrays(sim.m, sim.d)
+    own = sim.physics.arrays(sim._m, sim.d)
     like = [arrays.like(f"state.{name}", array, own[name]) for name, array in given.items()]
     return arrays.finite_worlds(like, mask, sim.nworld, sim._refused)
 
@@ -130,7 +130,7 @@ def _keyframe(sim: "Simulation", keyframe: int | str) -> State:
     if index not in sim._keyframes:
         mjd = mujoco.MjData(mjm)
         mujoco.mj_resetDataKeyframe(mjm, mjd, index)
-        own = sim.physics.arrays(sim.m, sim.d)
+        own = sim.physics.arrays(sim._m, sim.d)
         parts = {
             name: arrays.like(f"keyframe.{name}", np.array(getattr(mjd, name), dtype=float)[None], own[name])
             for name in _KEYFRAME

@@ -12,6 +12,7 @@ from stickslip.bench import runner, timing
 from stickslip.bench.experiment import Trial
 from stickslip.bench.experiments.speed import speed
 from stickslip.bench.experiments.speed.speed import Case, Settings, Speed, array_bytes, parse
+from stickslip.bench.report import summary
 from stickslip.bench.result import load
 from stickslip.errors import HealthWarning, InputError
 from stickslip.physics.base import StagedPhysics
@@ -67,7 +68,7 @@ def test_only_steps_after_the_transient_are_timed(tmp_path):
 def test_of_repeated_runs_the_fastest_of_each_chunk_counts(tmp_path):
     clock, step = scripted.Clock(), iter(range(1000))
     fake = scripted.Scripted(one_cube, clock, lambda ncon: 1.0 if next(step) in (7, 45) else 1e-3)
-    settings = {"cases": "scaling x 2", "after": 0, "steps": 30, "repeats": 2}
+    settings = {"cases": "scaling x 2", "after": 0, "steps": 30, "chunk": 10, "repeats": 2}
     result = scripted.run(Speed(), {"fake": fake}, tmp_path, settings=settings, clock=clock, picture=False)
     assert next(step) == 60
     assert result.metric("fake", CASE, "ms_per_step") == pytest.approx(1.0)
@@ -83,6 +84,27 @@ def test_ratios_are_those_of_the_script_and_the_faster_mujoco_counts(tmp_path):
     assert result.metric("comfree", CASE, "speedup_over_mujoco_anti_creep") == pytest.approx(10.0)
     assert result.metric("mujoco-anti-creep", CASE, "speedup") == pytest.approx(0.25)
     assert math.isnan(result.metric("comfree", CASE, "memory_gain"))
+
+
+def test_time_over_that_of_mujoco_in_c_is_a_score_of_one_world(tmp_path):
+    clock = scripted.Clock()
+    times = {"mujoco": 5e-3, "cone-sweep": 3e-3, "mujoco-c": 2e-3}
+    physics = {n: scripted.Scripted(one_cube, clock, lambda ncon, t=t: t) for n, t in times.items()}
+    settings = {"cases": "scaling x 1,scaling x 2", "steps": 20, "repeats": 1}
+    result = scripted.run(Speed(), physics, tmp_path, settings=settings, clock=clock)
+    ratios = {n: result.metric(n, "scaling, 1 world", "time_over_mujoco_c") for n in times}
+    assert ratios == pytest.approx({"mujoco": 2.5, "cone-sweep": 1.5, "mujoco-c": 1.0})
+    table = summary.rows(Speed(), result, list(times))
+    (row,) = [row for row in table if row.score.metric == "time_over_mujoco_c"]
+    assert row.score.title == "time of a step over that of MuJoCo in C, one core, scaling, 1 world"
+    assert row.cells["cone-sweep"].text == "1.5"
+    assert row.cells["mujoco-c"].best
+    texts = [text.get_text() for text in Speed().draw(result).axes[0].texts]
+    assert texts[1] == "3 ms (1.67 x), 1.5 x the time of C, 4 contacts"
+    titles = [score.title for score in Speed().scores(Speed().make_settings(device="cpu"))]
+    for name in ("humanoid", "hand", "scaling", "drop-test"):
+        assert f"time of a step over that of MuJoCo in C, one core, {name}, 1 world" in titles
+    assert not [score for score in Speed().scores(Settings()) if score.metric == "time_over_mujoco_c"]
 
 
 class Staged(scripted.Scripted, StagedPhysics):
@@ -137,13 +159,19 @@ def test_bytes_of_nested_arrays():
 
 def test_small_run_has_every_metric(tmp_path):
     names = ["mujoco", "comfree"]
-    result = load(runner.run(Speed(), tmp_path, methods=names, device="cpu", quick=True))
+    everyone = [*names, "mujoco-c"]
+    result = load(runner.run(Speed(), tmp_path, methods=everyone, device="cpu", quick=True))
     assert result.settings["cases"] == ["scaling x 2"]
     for name in names:
         for metric in ("ms_per_step", "bytes_per_world", "compile_s", "stage_ms: collision", "stage_ms: contact"):
             assert result.metric(name, CASE, metric) > 0.0
         assert result.problems(name, CASE) == []
     assert result.metric("comfree", CASE, "memory_gain") > 1.0
+    assert result.metric("mujoco-c", CASE, "ms_per_step") > 0.0
+    assert result.metric("mujoco-c", CASE, "contacts_per_world") == pytest.approx(
+        result.metric("mujoco", CASE, "contacts_per_world"), rel=0.05
+    )
+    assert result.problems("mujoco-c", CASE) == []
     assert (tmp_path / "speed.png").exists()
 
 

@@ -23,6 +23,7 @@ OF_STEPS = "what steps of this length are off by, with exact forces"
 """Name of a dotted line; see `motion.step_error`."""
 COLOURS = {name: entry.colour for name, entry in registry.entries().items()} | {
     "mujoco-anti-creep": "#1f3f66",
+    "mujoco-c": "#4a4e57",
     "pbd": "#b59a2a",
     "pbd-r-ablated": "#7d6608",
     "pbd-r-paper": "#2f8f9d",

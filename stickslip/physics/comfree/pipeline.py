@@ -61,7 +61,7 @@ def touch(m: Model, d: mjw.Data, prediction: Prediction, s: Workspace | None) ->
         wp.copy(d.efc.Ma, d.qfrc_smooth)
         return
     if not m.opt.disableflags & mjw.DisableBit.CONTACT:
-        resolve_contacts(m, d, s, prediction.factor.H if prediction.factor else d.M)
+        resolve_contacts(m, d, s, prediction.factor.H)
     gather_forces(m, d, s.wrench, s.qfrc_row)
 
 
@@ -69,7 +69,7 @@ def solve(m: Model, d: mjw.Data) -> Prediction:
     """Constraint forces and qacc, in the place of MuJoCo Warp's `solve`."""
     prediction = predict(m, d)
     touch(m, d, prediction, constrain(m, d, prediction))
-    accelerate(m, d)
+    accelerate(m, d, prediction)
     return prediction
 
 

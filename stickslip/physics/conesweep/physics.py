@@ -1,11 +1,11 @@
 """The physics `ConeSweep`: contact that sticks, resolved pair by pair in a fixed number of sweeps."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import mujoco
-import warp as wp
+import numpy as np
+from numpy.typing import NDArray
 
 from stickslip import parameters
 from stickslip.parameters import parameter
@@ -14,7 +14,6 @@ from stickslip.physics.conesweep import model, pipeline
 from stickslip.physics.conesweep.layout import Settings
 from stickslip.physics.conesweep.model import Data
 from stickslip.physics.mjwarp import model as rowfree
-from stickslip.physics.mjwarp.friction import check_frictionloss
 from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
 
 
@@ -25,6 +24,7 @@ class ConeSweep(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]
     """Rigid contact with stick-slip friction: a fixed number of warm-started sweeps over pairs of bodies."""
 
     name: ClassVar[str] = "cone-sweep"
+    reads_weights: ClassVar[bool] = False
     rows_are_reported_only: ClassVar[bool] = Data.rows_are_reported_only
     substeps: int | None = parameter(
         None, "substeps of a step; None: 6 up to a timestep of 3 ms, 16 above", 1, 1000, kind=int
@@ -73,16 +73,8 @@ class ConeSweep(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]
     def stages(self, m: model.Model, d: Data) -> list[Stage]:
         return pipeline.plan(m, d).timed()
 
-    def set_model(
-        self,
-        m: model.Model,
-        d: Data,
-        fields: Mapping[str, Any],
-        mask: wp.array | None = None,
-        refused: wp.array | None = None,
-    ) -> model.Model:
-        check_frictionloss(m, fields, m.sweep.friction_dofs)
-        return super().set_model(m, d, fields, mask, refused)
+    def friction_dofs(self, m: model.Model) -> NDArray[np.integer]:
+        return m.sweep.friction_dofs
 
 
 def put_model(

@@ -35,14 +35,14 @@ def resolve(m: Model, d: mjw.Data, prediction: Prediction) -> None:
         wp.copy(d.efc.Ma, d.qfrc_smooth)
         mark_apart(d, m.structure.gaps)
         return
-    solver.solve(m, d, own_data(d).workspace, prediction.qacc, prediction.factor.H if prediction.factor else d.M)
+    solver.solve(m, d, own_data(d).workspace, prediction.qacc, prediction.factor.H)
 
 
 def solve(m: Model, d: mjw.Data) -> Prediction:
     """Constraint forces and qacc, in the place of MuJoCo Warp's `solve`."""
     prediction = predict(m, d)
     resolve(m, d, prediction)
-    accelerate(m, d)
+    accelerate(m, d, prediction)
     return prediction
 
 

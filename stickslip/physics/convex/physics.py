@@ -2,11 +2,11 @@
 
 import abc
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import mujoco
-import warp as wp
+import numpy as np
+from numpy.typing import NDArray
 
 from stickslip.errors import InputError
 from stickslip.parameters import parameter
@@ -14,7 +14,6 @@ from stickslip.physics.base import CountingPhysics, Health
 from stickslip.physics.convex.step import model
 from stickslip.physics.convex.step.data import Data, factor_overflow, limit_notes, workspace_of
 from stickslip.physics.convex.step.external import External
-from stickslip.physics.mjwarp.friction import check_frictionloss
 from stickslip.physics.mjwarp.model import warn_unused
 from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
 
@@ -78,16 +77,8 @@ class ConvexPhysics(WarpPhysics[model.Model, Data], CountingPhysics[model.Model,
         m.opt.warn_overflow = False  # health() says it, once and with the number to raise
         return m
 
-    def set_model(
-        self,
-        m: model.Model,
-        d: Data,
-        fields: Mapping[str, Any],
-        mask: wp.array | None = None,
-        refused: wp.array | None = None,
-    ) -> model.Model:
-        check_frictionloss(m, fields, m.convex.friction_dofs)
-        return super().set_model(m, d, fields, mask, refused)
+    def friction_dofs(self, m: model.Model) -> NDArray[np.integer]:
+        return m.convex.friction_dofs
 
     def health(self, m: model.Model, d: Data) -> Health:
         health, work = super().health(m, d), workspace_of(d)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stickslip.copies import Prepared, copy_worlds
 from stickslip.physics.base import Health
-from stickslip.physics.mjwarp.derive import Derivation
+from stickslip.physics.mjwarp.constants import Constants
 from stickslip.physics.mjwarp.health import health_of
 from stickslip.physics.mjwarp.memory import Memory
 from stickslip.state import PARTS
@@ -48,7 +48,7 @@ class Data(mjw.Data):
         memory: what the physics remembers from step to step
         mjm: the model on the host
         copies: prepared copies of worlds, by what they are for
-        derivation: of fields of the model; None until one is needed
+        constants: what is derived from fields of the model; None until one has changed
     """
 
     rows_are_reported_only: ClassVar[bool] = False
@@ -60,7 +60,7 @@ class Data(mjw.Data):
     copies: dict[str, Prepared] = dataclasses.field(
         default_factory=lambda: {"reset": Prepared(), "forget": Prepared()}, kw_only=True, repr=False
     )
-    derivation: Derivation | None = dataclasses.field(default=None, kw_only=True, repr=False)
+    constants: Constants | None = dataclasses.field(default=None, kw_only=True, repr=False)
 
     @classmethod
     def extend(cls, base: mjw.Data, mjm: mujoco.MjModel, memory: Memory | None = None, **own: Any) -> Self:

@@ -20,21 +20,29 @@ from stickslip.physics.mjwarp.weights import find_weights
 
 wp.set_module_options({"enable_backward": False})
 
-DERIVED = (
-    "body_subtreemass body_invweight0 dof_invweight0 tendon_invweight0 tendon_length0 actuator_acc0 geom_aabb "
-    "geom_rbound eq_data cam_pos0 cam_poscom0 cam_mat0 light_pos0 light_poscom0 light_dir0"
-).split()
-"""What MuJoCo derives."""
-_FIXED, _KIN0, _INERT0 = (int(getattr(mjw.SetConstGroup, name)) for name in ("FIXED", "KIN0", "INERT0"))
-GROUPS = {
-    **dict.fromkeys("body_mass body_ipos body_iquat body_pos body_quat qpos0".split(), _FIXED | _KIN0 | _INERT0),
-    **dict.fromkeys(
-        "body_inertia dof_armature tendon_armature actuator_armature actuator_gear".split(), _FIXED | _INERT0
-    ),
-    **dict.fromkeys("eq_data cam_pos cam_quat light_pos light_dir".split(), _KIN0),
-    "geom_size": _FIXED | _KIN0 | _INERT0,  # tendons may wrap around geoms
+BOUNDS, MASSES, POSES, CENTRES, WEIGHTS = 1, 2, 4, 8, 16
+"""Groups of derived fields: of geoms, of subtrees, at qpos0, from centres of mass at qpos0, inverse weights."""
+DERIVED = {
+    **dict.fromkeys("geom_aabb geom_rbound".split(), BOUNDS),
+    "body_subtreemass": MASSES,
+    **dict.fromkeys("tendon_length0 eq_data cam_pos0 cam_mat0 light_pos0 light_dir0".split(), POSES),
+    **dict.fromkeys("cam_poscom0 light_poscom0".split(), CENTRES),
+    **dict.fromkeys("body_invweight0 dof_invweight0 tendon_invweight0 actuator_acc0".split(), WEIGHTS),
 }
-"""Fields from which MuJoCo derives others, and the groups of `mujoco_warp.set_const` that these are in."""
+"""What MuJoCo derives, and the group that it is in."""
+GROUPS = {
+    "body_mass": MASSES | CENTRES | WEIGHTS,
+    **dict.fromkeys("body_ipos body_iquat".split(), CENTRES | WEIGHTS),
+    **dict.fromkeys("body_pos body_quat qpos0".split(), POSES | CENTRES | WEIGHTS),
+    **dict.fromkeys("body_inertia dof_armature tendon_armature actuator_armature actuator_gear".split(), WEIGHTS),
+    **dict.fromkeys("eq_data cam_pos cam_quat light_pos light_dir".split(), POSES | CENTRES),
+    "geom_size": BOUNDS | POSES | WEIGHTS,  # tendons may wrap around geoms
+}
+"""Fields from which MuJoCo derives others, and the groups that these are in."""
+UNPREPARED = (
+    "what is derived from these fields was not derived before: do this once before you capture it (set, randomize, or "
+    "read sim.m): arrays are made then"
+)
 
 
 @wp.kernel
@@ -44,33 +52,29 @@ def _list_worlds(
     # Out:
     listed_out: wp.array[int],
     count_out: wp.array[int],
+    left_out: wp.array[int],
 ):
     worldid = wp.tid()
     if is_taken(mask, worldid):
         listed_out[wp.atomic_add(count_out, 0, 1)] = worldid
+        left_out[0] = 1
 
 
 @wp.kernel
-def _start_batches(
+def _advance_batch(
+    # In:
+    size: int,
     # Out:
     begin_out: wp.array[int],
     count_out: wp.array[int],
-):
-    begin_out[0] = 0
-    count_out[0] = 0
-
-
-@wp.kernel
-def _are_left(
-    # In:
-    size: int,
-    count: wp.array[int],
-    # Out:
-    begin_out: wp.array[int],
     left_out: wp.array[int],
 ):
+    """Go to the next worlds of the list; after the last, empty it."""
     begin_out[0] = begin_out[0] + size
-    left_out[0] = wp.where(begin_out[0] < count[0], 1, 0)
+    if begin_out[0] >= count_out[0]:
+        begin_out[0] = 0
+        count_out[0] = 0
+        left_out[0] = 0
 
 
 @wp.struct
@@ -129,7 +133,7 @@ class Derivation:
         self._m = copy.copy(m)
         self._m.opt = copy.copy(m.opt)
         self._d = mjw.make_data(mjm, nworld=self._size, nconmax=1, njmax=1, njmax_nnz=1)
-        tables: dict[bool, list[Field]] = {False: [], True: []}
+        self._fields: dict[str, Field] = {}
         for name, _ in addresses:
             whole = getattr(m, name)
             part = wp.array(np.repeat(whole.numpy()[:1], self._size, axis=0), dtype=whole.dtype)
@@ -139,10 +143,9 @@ class Derivation:
             field.nword = whole.size // nworld * wp.types.type_size_in_bytes(whole.dtype) // 4
             field.whole, field.part = wp.uint64(whole.ptr or 0), wp.uint64(part.ptr or 0)
             if field.nword:
-                tables[False].append(field)
-                if name in DERIVED:
-                    tables[True].append(field)
-        self._tables = {key: wp.array(table, dtype=Field) for key, table in tables.items()}
+                self._fields[name] = field
+        self._gathered = wp.array(list(self._fields.values()), dtype=Field)
+        self._scattered: dict[int, wp.array] = {}
         self._listed = wp.zeros(nworld, dtype=int)
         self._count, self._begin, self._left = (wp.zeros(1, dtype=int) for _ in range(3))
         self._graphs: dict[int, wp.Graph] = {}
@@ -150,51 +153,52 @@ class Derivation:
 
     def run(self, mask: wp.array | None, groups: int) -> None:
         """Derive what is in the groups for the worlds in the mask, or for all."""
-        wp.launch(_start_batches, 1, outputs=[self._begin, self._count])
-        wp.launch(_list_worlds, self._nworld, inputs=[mask], outputs=[self._listed, self._count])
-        wp.launch(_are_left, 1, inputs=[0, self._count], outputs=[self._begin, self._left])
-        if self._device.is_capturing:
-            if groups not in self._graphs:
-                raise InputError("set or randomize these fields once before you capture it: arrays are made then")
-            self._loop(groups)
-            return
         if groups not in self._graphs:
-            self._scratch[groups] = compilation.Scratch()
-            compilation.load_kernels(lambda: self._batch(groups), self._device)
-            self._batch(groups, advance=False)  # loads what that missed; does no harm: the loop does the same again
-            self._graphs[groups] = compilation.capture(lambda: self._loop(groups), self._device)
-        wp.capture_launch(self._graphs[groups])
+            if self._device.is_capturing:
+                raise InputError(UNPREPARED)
+            self._prepare(groups)
+        wp.launch(_list_worlds, self._nworld, inputs=[mask], outputs=[self._listed, self._count, self._left])
+        if self._device.is_capturing:
+            self._loop(groups)
+        else:
+            wp.capture_launch(self._graphs[groups])
+
+    def _prepare(self, groups: int) -> None:
+        """Load kernels, make arrays and capture the loop, while no world is listed."""
+        fields = [field for name, field in self._fields.items() if DERIVED.get(name, 0) & groups]
+        self._scattered[groups] = wp.array(fields, dtype=Field) if fields else wp.zeros(0, dtype=Field)
+        self._scratch[groups] = compilation.Scratch()
+        compilation.load_kernels(lambda: self._batch(groups), self._device)
+        self._batch(groups)  # loads what that missed
+        self._graphs[groups] = compilation.capture(lambda: self._loop(groups), self._device)
 
     def _loop(self, groups: int) -> None:
         wp.capture_while(self._left, while_body=lambda: self._batch(groups))
 
-    def _batch(self, groups: int, advance: bool = True) -> None:
+    def _batch(self, groups: int) -> None:
         """The next worlds of the list."""
-        self._move(scatter=False)
+        self._move(self._gathered, scatter=False)
         with self._scratch[groups].used():
             self._derive(groups)
-        self._move(scatter=True)
-        if advance:
-            wp.launch(_are_left, 1, inputs=[self._size, self._count], outputs=[self._begin, self._left])
+        self._move(self._scattered[groups], scatter=True)
+        wp.launch(_advance_batch, 1, inputs=[self._size], outputs=[self._begin, self._count, self._left])
 
     def _derive(self, groups: int) -> None:
-        """What `mujoco_warp.set_const` does, with far fewer launches."""
+        """What `mujoco_warp.set_const` does, but for masses of subtrees, with far fewer launches."""
         m, d = self._m, self._d
-        if groups & _FIXED:
+        if groups & BOUNDS:
             private.bound_geoms(m)
-            private.sum_masses(m)
-        if groups & (_KIN0 | _INERT0):
+        if groups & (POSES | CENTRES | WEIGHTS):
             private.go_to_qpos0(m, d)
-        if groups & _KIN0:
+        if groups & (POSES | CENTRES):
             private.set_kinematics0(m, d)
-        if groups & _INERT0:
+        if groups & WEIGHTS:
             mjw.crb(m, d)
             private.tendon_armature(m, d)
             mjw.transmission(m, d)
             find_weights(m, d)
 
-    def _move(self, scatter: bool) -> None:
-        table = self._tables[scatter]
+    def _move(self, table: wp.array, scatter: bool) -> None:
         nlane = 32 if self._device.is_cuda else 1
         inputs = [self._nworld, self._size, scatter, nlane, self._listed, self._count, self._begin]
         wp.launch(_move_fields, (self._size, table.shape[0], nlane), inputs=inputs, outputs=[table])

@@ -1,15 +1,14 @@
 """Dry friction of dofs: which of them can have some, for a physics that lays out its rows once, with the model."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import mujoco
+import mujoco_warp as mjw
 import numpy as np
 from numpy.typing import NDArray
 
 from stickslip import arrays
 from stickslip.errors import InputError
-from stickslip.physics.mjwarp.model import Model
 
 
 def friction_dofs(mjm: mujoco.MjModel) -> NDArray[np.integer]:
@@ -21,17 +20,14 @@ def friction_dofs(mjm: mujoco.MjModel) -> NDArray[np.integer]:
     return np.flatnonzero(~is_free | (mjm.dof_frictionloss > 0.0))
 
 
-def check_frictionloss(m: Model, fields: Mapping[str, Any], dofs: NDArray[np.integer]) -> None:
-    """Raise InputError where the fields give friction to a dof without a row; `dofs` are those that have one."""
+def check_frictionloss(m: mjw.Model, value: Any, dofs: NDArray[np.integer]) -> None:
+    """Raise InputError where a fit value of `dof_frictionloss` is of a dof without a row; `dofs` have one."""
     device = m.dof_frictionloss.device
-    if "dof_frictionloss" not in fields or len(dofs) == m.nv or device.is_capturing:
+    if len(dofs) == m.nv or device.is_capturing:
         return
-    value = arrays.device_array("dof_frictionloss", fields["dof_frictionloss"], device)
-    value = fields["dof_frictionloss"] if value is None else value
-    try:
-        largest = np.asarray(arrays.host_array(value), dtype=float).reshape(-1, m.nv).max(axis=0, initial=0.0)
-    except (TypeError, ValueError):
-        return  # unfit in other ways, which are reported next
+    given = arrays.device_array("dof_frictionloss", value, device)
+    value = arrays.host_array(value if given is None else given)
+    largest = np.asarray(value, dtype=float).reshape(-1, m.nv).max(axis=0, initial=0.0)
     without = np.setdiff1d(np.flatnonzero(largest > 0.0), dofs)
     if without.size:
         raise InputError(

@@ -12,6 +12,7 @@ import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.physics.mjwarp.data import extended
+from stickslip.physics.mjwarp.smooth.tables import Tables, make_order, make_tables
 from stickslip.physics.mjwarp.touches import Gaps, gaps_of
 
 _DAMPING = ("dof_damping", "dof_dampingpoly", "actuator_damping", "actuator_dampingpoly")
@@ -33,6 +34,8 @@ class Structure:
         looks_ahead: whether `with_margin` was used: contacts are found before MuJoCo finds them
         gaps: gaps of the model as it was before that
         contact_sensors: contact sensors that are read before the solve, without delay (*,)
+        order: in which M is factored
+        smooth: tables for smooth dynamics in one launch; None: the model needs MuJoCo Warp's stages
     """
 
     damping_arrays: tuple[wp.array, ...]
@@ -45,6 +48,8 @@ class Structure:
     looks_ahead: bool
     gaps: Gaps
     contact_sensors: wp.array
+    order: Tables
+    smooth: Tables | None
 
 
 @dataclasses.dataclass
@@ -100,6 +105,8 @@ def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None, given: mu
         looks_ahead=given is not None,
         gaps=gaps_of(given or mjm),
         contact_sensors=wp.array(_early_contact_sensors(mjm), dtype=int),
+        order=make_order(mjm),
+        smooth=make_tables(mjm),
     )
     return extended(Model, base, structure=structure)
 

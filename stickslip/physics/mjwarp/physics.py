@@ -3,21 +3,25 @@
 import abc
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
 import mujoco
 import mujoco_warp as mjw
+import numpy as np
 import warp as wp
+from numpy.typing import NDArray
 
 from stickslip import arrays, compilation
 from stickslip.errors import InputError, Unsupported
 from stickslip.physics.base import Contacts, GrowingPhysics, Health, StagedPhysics
 from stickslip.physics.contacts import DeviceContacts
 from stickslip.physics.mjwarp import device_contacts, enlarge, sizes, stages
+from stickslip.physics.mjwarp.constants import Constants
 from stickslip.physics.mjwarp.data import Data, find_not_finite, record_peak
-from stickslip.physics.mjwarp.derive import DERIVED, GROUPS, Derivation
+from stickslip.physics.mjwarp.derive import DERIVED, GROUPS, UNPREPARED
 from stickslip.physics.mjwarp.fields import MODEL_FIELDS, OPTION_FIELDS, check, find_fit, owner_of, widen
+from stickslip.physics.mjwarp.friction import check_frictionloss
 from stickslip.physics.mjwarp.health import health_of
 from stickslip.physics.mjwarp.touches import count_touches
 from stickslip.state import ENTRIES, INTEGRATION, SHARED, State, parts_of
@@ -47,6 +51,8 @@ class WarpPhysics(GrowingPhysics[ModelT, DataT]):
     """
 
     capturable = True
+    reads_weights: ClassVar[bool] = True
+    """Whether a step reads inverse weights; if not, they are found only when somebody reads the model."""
     rows_are_reported_only: ClassVar[bool] = False
     """Whether constraint rows serve `contacts` and sensors only, so that the motion does not depend on `njmax`."""
 
@@ -94,6 +100,7 @@ class WarpPhysics(GrowingPhysics[ModelT, DataT]):
         return nconmax, njmax
 
     def adopt(self, m: ModelT, d: DataT, larger: DataT) -> DataT:
+        larger.constants = d.constants
         enlarge.adopt(d, larger, self.arrays(m, d), self.arrays(m, larger))
         return d
 
@@ -140,6 +147,17 @@ class WarpPhysics(GrowingPhysics[ModelT, DataT]):
         """Parameters of the physics that can differ between worlds: names, and the objects that have the arrays."""
         return {}
 
+    def friction_dofs(self, m: ModelT) -> NDArray[np.integer] | None:
+        """The only dofs that can have dry friction, of a physics that lays out its rows once; None: all can."""
+        return None
+
+    def check_fields(self, m: ModelT, fields: Mapping[str, Any], nworld: int) -> Mapping[str, wp.array]:
+        given = {name: check(name, value, self.model_field(m, name), nworld, m) for name, value in fields.items()}
+        dofs = self.friction_dofs(m)
+        if dofs is not None and "dof_frictionloss" in fields:
+            check_frictionloss(m, fields["dof_frictionloss"], dofs)
+        return given
+
     def set_model(
         self,
         m: ModelT,
@@ -149,31 +167,35 @@ class WarpPhysics(GrowingPhysics[ModelT, DataT]):
         refused: wp.array | None = None,
     ) -> ModelT:
         refused = wp.zeros(1, dtype=int) if refused is None else refused
-        own = self.parameters_per_world(m)
-        owners = {name: owner_of(m, name, own) for name in fields}
-        given = {name: check(name, value, getattr(owners[name], name), d.nworld, m) for name, value in fields.items()}
+        given = self.check_fields(m, fields, d.nworld)
+        if DERIVED.keys() & fields.keys():
+            self.complete(m, d)  # not later, over what is written now
         seen = [name for name, value in fields.items() if arrays.device_array(name, value, d.qpos.device) is not None]
         if seen:
             mask = find_fit(m, {name: given[name] for name in seen}, mask, d.nworld, refused)
+        own = self.parameters_per_world(m)
         for name, value in given.items():
-            arrays.put(name, widen(owners[name], name, d.nworld), value, refused, mask)
-        groups = 0
-        for name in given:
-            groups |= GROUPS.get(name, 0)
-        if groups:
-            self._derive(m, d, mask, groups)
+            arrays.put(name, widen(owner_of(m, name, own), name, d.nworld), value, refused, mask)
+        self._derive(m, d, given, mask)
         return m
 
-    def _derive(self, m: ModelT, d: DataT, mask: wp.array | None, groups: int) -> None:
-        """Find again what MuJoCo derives from the fields of worlds."""
-        for name in DERIVED:
-            widen(m, name, d.nworld)
-        fields = [name for name in sorted(MODEL_FIELDS) if getattr(getattr(m, name), "_is_batched", False)]
-        fields = [name for name in fields if getattr(m, name).shape[0] == d.nworld]
-        addresses = tuple((name, getattr(m, name).ptr) for name in fields)
-        if d.derivation is None or d.derivation.addresses != addresses:
-            d.derivation = Derivation(d.mjm, m, d.nworld, addresses)
-        d.derivation.run(mask, groups)
+    def _derive(self, m: ModelT, d: DataT, names: Collection[str], mask: wp.array | None) -> None:
+        """Find again what MuJoCo derives from fields."""
+        if GROUPS.keys() & names:
+            if d.constants is None:
+                if d.qpos.device.is_capturing:
+                    raise InputError(UNPREPARED)
+                d.constants = Constants(d.mjm, d.nworld, self.reads_weights)
+            d.constants.update(m, names, mask)
+
+    def in_place(self, m: ModelT, d: DataT, names: Collection[str]) -> Callable[[wp.array | None], None] | None:
+        if DERIVED.keys() & names:
+            return None
+        return lambda mask: self._derive(m, d, names, mask)
+
+    def complete(self, m: ModelT, d: DataT) -> None:
+        if d.constants is not None:
+            d.constants.complete(m)
 
     def model_field(self, m: ModelT, name: str) -> wp.array:
         return getattr(owner_of(m, name, self.parameters_per_world(m)), name)

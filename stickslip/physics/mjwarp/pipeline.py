@@ -12,7 +12,8 @@ from stickslip.errors import InputError, Unsupported
 from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.model import DataT, Model, ModelT
 from stickslip.physics.mjwarp.plan import MAIN, PlanStage, StepPlan
-from stickslip.physics.mjwarp.private import Factor
+from stickslip.physics.mjwarp.smooth.factor import Factor, factorize, solve, solve_motion
+from stickslip.physics.mjwarp.smooth.smooth import find_smooth, is_fused
 from stickslip.physics.mjwarp.stages import INERTIA, compose, inertia, mark_near, streams_of
 
 
@@ -77,30 +78,48 @@ class Prediction:
 
     Attributes:
         qacc: H^-1 (tau - c), so that the velocity becomes v + dt qacc    (nworld, nv)
-        factor: H and its factors; None where H = M
+        factor: H and its factors; H is `d.M` where nothing is implicit
+        M: M and its factors; None if they are in `d.qLD`, or nowhere
     """
 
     qacc: wp.array
-    factor: Factor | None
+    factor: Factor
+    M: Factor | None = None
 
 
-def matrix(m: Model, d: mjw.Data) -> wp.array | None:
-    """The integrator's matrix H, which follows from the inertia; None where it is M."""
-    return private.integration_matrix(m, d) if damped(m) else None
+def integration_matrix(m: Model, d: mjw.Data) -> wp.array:
+    """The integrator's matrix H, which follows from the inertia; `d.M` where nothing is implicit."""
+    return private.integration_matrix(m, d) if damped(m) else d.M
 
 
 def predict(m: Model, d: mjw.Data, H: wp.array | None = None) -> Prediction:
     """The acceleration without constraints, by the integrator's matrix H, made here unless it is given."""
     if not damped(m):
-        return Prediction(d.qacc_smooth, None)
+        factor = factorize(m, d, d.M)
+        return Prediction(d.qacc_smooth, factor, factor)
     qacc = wp.empty((d.nworld, m.nv), dtype=float)
-    factor = private.factor_solve(m, d, matrix(m, d) if H is None else H, qacc, d.qfrc_smooth)
+    factor = factorize(m, d, integration_matrix(m, d) if H is None else H)
+    solve_motion(m, d, factor, qacc, d.qfrc_smooth)
     return Prediction(qacc, factor)
 
 
-def accelerate(m: Model, d: mjw.Data) -> None:
-    """qacc = M^-1 (tau - c + J' lambda), with the factors of M that qacc_smooth took, or else fresh ones."""
-    if m.opt.run_qacc_smooth or not damped(m):
+def predict_fused(m: Model, d: mjw.Data) -> Prediction:
+    """All smooth dynamics and the prediction, in one launch."""
+    implicit = damped(m)
+    solve_M = m.opt.run_qacc_smooth or not implicit
+    found = find_smooth(m, d, factor_M=True, solve_M=solve_M, factor_H=implicit)
+    if found.H is not None and found.qacc is not None:
+        return Prediction(found.qacc, found.H, found.M)
+    if found.M is None:
+        raise RuntimeError("the launch returned no factors")
+    return Prediction(d.qacc_smooth, found.M, found.M)
+
+
+def accelerate(m: Model, d: mjw.Data, prediction: Prediction) -> None:
+    """qacc = M^-1 (tau - c + J' lambda), with the factors of M that there are, or else fresh ones."""
+    if prediction.M is not None:
+        solve(m, d, prediction.M, d.qacc, d.efc.Ma)
+    elif m.opt.run_qacc_smooth:
         mjw.solve_m(m, d, d.qacc, d.efc.Ma)
     else:
         private.factor_solve_m(m, d, d.qacc, d.efc.Ma)
@@ -121,10 +140,10 @@ class Motion:
 
 def find_motion(m: Model, d: mjw.Data, prediction: Prediction) -> Motion:
     """H^-1 (tau - c + J' lambda), with the factors of the prediction; where H = M, that is qacc."""
-    if prediction.factor is None:
+    if prediction.factor is prediction.M:
         return Motion(d.qacc)
     qacc = wp.empty((d.nworld, m.nv), dtype=float)
-    private.solve(m, d, prediction.factor, qacc, d.efc.Ma)
+    solve_motion(m, d, prediction.factor, qacc, d.efc.Ma)
     return Motion(qacc)
 
 
@@ -150,9 +169,9 @@ class Step(Generic[ModelT, DataT]):
 
     @property
     def prediction(self) -> Prediction:
-        """What the stage "prediction" made."""
+        """What the stage "prediction", or "smooth", made."""
         if self._prediction is None:
-            raise RuntimeError("the stage 'prediction' of this step has not run")
+            raise RuntimeError("no stage of this step has predicted yet")
         return self._prediction
 
     def plan(self, rows: Callable[[], None], solve: Sequence[PlanStage]) -> StepPlan:
@@ -179,21 +198,22 @@ class Step(Generic[ModelT, DataT]):
             PlanStage("advance", self._advance, ("motion", "acceleration")),
         )
         beside = streams.smooth
+        fused = is_fused(m)
+        prediction = PlanStage(
+            "prediction", self._predict_at_once, ("smooth acceleration",), parts=prediction_parts if beside else ()
+        )
+        accelerate_stage = PlanStage(
+            "acceleration",
+            lambda: accelerate(m, d, self.prediction),
+            ("contact",),
+            INERTIA if beside else MAIN,
+        )
         return compose(
             m,
             d,
             rows=rows,
             acceleration=lambda: fwd_acceleration(m, d, factorize=True),
-            solve=(
-                PlanStage(
-                    "prediction",
-                    self._predict_at_once,
-                    ("smooth acceleration",),
-                    parts=prediction_parts if beside else (),
-                ),
-                *solve,
-                PlanStage("acceleration", lambda: accelerate(m, d), ("contact",), INERTIA if beside else MAIN),
-            ),
+            solve=(*(() if fused else (prediction,)), *solve, accelerate_stage),
             integration=PlanStage(
                 "integration",
                 self._integrate,
@@ -201,10 +221,14 @@ class Step(Generic[ModelT, DataT]):
                 parts=motion_parts if beside else (),
             ),
             streams=streams,
+            smooth=self._predict_fused if fused else None,
         )
 
     def _make_matrix(self) -> None:
-        self._H = matrix(self.m, self.d)
+        self._H = integration_matrix(self.m, self.d)
+
+    def _predict_fused(self) -> None:
+        self._prediction = predict_fused(self.m, self.d)
 
     def _predict(self) -> None:
         self._prediction = predict(self.m, self.d, self._H)

@@ -2,13 +2,12 @@
 
 MuJoCo Warp's public stage functions reproduce its step, but the two integrators hide three things
 that a physics with its own solve needs: the integrator's matrix (M plus the implicit part of the
-damping), a factorization of it that can be used twice, and the advance of the state by a given
-acceleration. Without them a step would factor the same matrix twice. Collision detection is taken apart to look at
+damping), what gyroscopic forces of free bodies add to it, and the advance of the state by a given
+acceleration. Collision detection is taken apart to look at
 pairs of bodies before pairs of geoms, which is worth it where bodies have many geoms. The version is pinned to 4.0
 in `pyproject.toml`; a test composes these pieces and compares with `mujoco_warp.step` bit for bit.
 """
 
-import dataclasses
 import functools
 
 import mujoco_warp as mjw
@@ -20,7 +19,6 @@ __all__ = [
     "ConstraintType",
     "ContactType",
     "EqType",
-    "Factor",
     "actuator_velocity",
     "add_geom_pair",
     "advance",
@@ -31,7 +29,6 @@ __all__ = [
     "damping_slope",
     "energy_pos",
     "energy_vel",
-    "factor_solve",
     "factor_solve_m",
     "go_to_qpos0",
     "has_implicit_part",
@@ -39,9 +36,8 @@ __all__ = [
     "narrowphase",
     "set_kinematics0",
     "sense_contacts",
-    "solve",
+    "solve_free_bodies",
     "sum_in_one_order",
-    "sum_masses",
     "tendon_armature",
     "vec10",
     "vec11",
@@ -51,7 +47,6 @@ __all__ = [
 
 tendon_armature = smooth.tendon_armature
 bound_geoms = set_const._set_bound
-sum_masses = set_const._set_fixed
 go_to_qpos0 = set_const._kinematics0
 set_kinematics0 = set_const._set_kinematics0
 narrowphase = collision_driver._narrowphase
@@ -80,21 +75,6 @@ def sum_in_one_order() -> None:
 
     groups.in_one_order = True  # type: ignore[attr-defined]
     solver._jtdaj_groups_per_world = groups
-
-
-@dataclasses.dataclass
-class Factor:
-    """The integrator's matrix H and its factors, in MuJoCo Warp's layout.
-
-    Attributes:
-        H: matrix in the sparse structure of M      (nworld, nC)
-        L: packed factor                            (nworld, qld_total)
-        D: reciprocal diagonal                      (nworld, nv)
-    """
-
-    H: wp.array
-    L: wp.array
-    D: wp.array
 
 
 def has_implicit_part(m: mjw.Model) -> bool:
@@ -193,26 +173,12 @@ def integration_matrix(m: mjw.Model, d: mjw.Data) -> wp.array:
     return H
 
 
-def factor_solve(m: mjw.Model, d: mjw.Data, H: wp.array, x: wp.array, y: wp.array) -> Factor:
-    """Factor H and set x = H^-1 y."""
-    factor = Factor(H, wp.empty_like(d.qLD), wp.empty((d.nworld, m.nv), dtype=float))
-    smooth.factor_solve_i(m, d, H, factor.L, factor.D, x, y)
-    _solve_free_bodies(m, d, x, y)
-    return factor
-
-
 def factor_solve_m(m: mjw.Model, d: mjw.Data, x: wp.array, y: wp.array) -> None:
     """Factor M into d.qLD and set x = M^-1 y."""
     smooth.factor_solve_i(m, d, d.M, d.qLD, d.qLDiagInv, x, y)
 
 
-def solve(m: mjw.Model, d: mjw.Data, factor: Factor, x: wp.array, y: wp.array) -> None:
-    """Set x = H^-1 y with factors made before."""
-    smooth.solve_LD(m, d, factor.L, factor.D, x, y)
-    _solve_free_bodies(m, d, x, y)
-
-
-def _solve_free_bodies(m: mjw.Model, d: mjw.Data, x: wp.array, y: wp.array) -> None:
+def solve_free_bodies(m: mjw.Model, d: mjw.Data, x: wp.array, y: wp.array) -> None:
     """implicitfast also integrates the gyroscopic force of free bodies implicitly, each by a 6x6 solve."""
     if m.opt.integrator == mjw.IntegratorType.IMPLICITFAST:
         forward.implicit_free_body(m, d, y, x, solve=True)

@@ -113,6 +113,7 @@ def compose(
     integration: PlanStage,
     collide: Callable[[], None] | None = None,
     streams: Streams = Streams(),  # noqa: B008 - frozen
+    smooth: Callable[[], None] | None = None,
 ) -> StepPlan:
     """A whole step. With MuJoCo Warp's own functions it is `mujoco_warp.step`, bit for bit (tests/parity).
 
@@ -125,6 +126,8 @@ def compose(
         integration: advances the state
         collide: in the place of its `collision`
         streams: what may run beside each other on CUDA
+        smooth: in the place of all that follows from the state without contacts, up to `acceleration`
+            and what a stage "prediction" would find: one launch instead of MuJoCo Warp's stages
     """
 
     def collision() -> None:
@@ -147,10 +150,26 @@ def compose(
         control(m, d)
         mjw.fwd_actuation(m, d)
 
+    def early_sensors() -> None:
+        sense_position(m, d)
+        sense_velocity(m, d)
+
     def after_solve() -> None:
         sense_touches(m, d)
         sense_force(m, d)
 
+    if smooth is not None:
+        return StepPlan(
+            (
+                PlanStage("smooth", smooth),
+                PlanStage("collision", collision, ("smooth",)),
+                PlanStage("rows", rows, ("collision",)),
+                *((PlanStage("sensors", early_sensors, ("rows",)),) if m.nsensor else ()),
+                *(_after_smooth(stage) for stage in solve),
+                PlanStage("force sensors", after_solve, () if streams.smooth else (solve[-1].name,)),
+                integration,
+            )
+        )
     beside = streams.smooth
     inertia_stream, actuation_stream = (INERTIA, ACTUATION) if beside else (MAIN, MAIN)
     contacts = ("collision",) if _reads_contacts_early(m) else ()
@@ -183,6 +202,12 @@ def compose(
             integration,
         )
     )
+
+
+def _after_smooth(stage: PlanStage) -> PlanStage:
+    """A stage of the solve where "smooth" has found what "smooth acceleration" and "prediction" would."""
+    after = ("smooth" if name in ("smooth acceleration", "prediction") else name for name in stage.after)
+    return dataclasses.replace(stage, after=tuple(dict.fromkeys(after)))
 
 
 def _reads_contacts_early(m: mjw.Model) -> bool:

@@ -207,21 +207,14 @@ class ParticlePhysics(WarpPhysics[model.Model, Data], abc.ABC):
         overflow = (f"contacts of particles were dropped: raise nconmax from {allowed} to at least {raised}",)
         return dataclasses.replace(health, overflow=overflow)
 
-    def set_model(
-        self,
-        m: model.Model,
-        d: Data,
-        fields: Mapping[str, Any],
-        mask: wp.array | None = None,
-        refused: wp.array | None = None,
-    ) -> model.Model:
+    def check_fields(self, m: model.Model, fields: Mapping[str, Any], nworld: int) -> Mapping[str, wp.array]:
         unread = sorted((fields.keys() & WORLD_FIELDS) - _READ - _SEEN)
         if unread:
             raise Unsupported(
                 f"{self.name} cannot change {', '.join(unread)} of a model that is loaded: a step of it reads "
                 f"{', '.join(sorted(_READ))}; change the rest in the MjModel and make a new Simulation"
             )
-        return super().set_model(m, d, fields, mask, refused)
+        return super().check_fields(m, fields, nworld)
 
 
 def _frames(normal: NDArray[np.float64]) -> NDArray[np.float64]:

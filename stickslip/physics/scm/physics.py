@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import hashlib
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import mujoco
@@ -164,6 +164,16 @@ class Scm(WarpPhysics[Model, Data], DifferentiablePhysics[Model, Data]):
     def step(self, m: Model, d: Data) -> Data:
         return self.run(m, d, 1)
 
+    def check_fields(self, m: Model, fields: Mapping[str, Any], nworld: int) -> Mapping[str, wp.array]:
+        unread = sorted(set(fields) - {*FIELDS, *OPTIONS, *SIZES})
+        if unread:
+            known = ", ".join((*FIELDS, *OPTIONS, *SIZES))
+            raise Unsupported(f"{self.name} cannot change {', '.join(unread)} once a model is put; it can: {known}")
+        return super().check_fields(m, fields, nworld)
+
+    def in_place(self, m: Model, d: Data, names: Collection[str]) -> None:
+        return None  # points on geoms follow sizes, and JAX has copies
+
     def set_model(
         self,
         m: Model,
@@ -172,10 +182,6 @@ class Scm(WarpPhysics[Model, Data], DifferentiablePhysics[Model, Data]):
         mask: wp.array | None = None,
         refused: wp.array | None = None,
     ) -> Model:
-        unread = sorted(set(fields) - {*FIELDS, *OPTIONS, *SIZES})
-        if unread:
-            known = ", ".join((*FIELDS, *OPTIONS, *SIZES))
-            raise Unsupported(f"{self.name} cannot change {', '.join(unread)} once a model is put; it can: {known}")
         surfaces, points = m.surfaces, m.points
         if "geom_size" in fields:
             w, now = m.worlds, m.geom_size.numpy()

@@ -5,6 +5,9 @@ the state reached and replayed; on a GPU their sum exceeds the step, since some 
 stages. Memory is that of all arrays in the data; what a step allocates for itself, MuJoCo's solver most of all, is not
 in it. On a CPU the run is repeated, where that does not take minutes, and the fastest of each chunk counts: see
 `timing.fastest`. The time to compile includes loading kernels, from a cache if they have been compiled before.
+
+On a CPU MuJoCo in C takes part: one thread, the same model, start and commands. For one world the time of every method
+over its time is a score.
 """
 
 import dataclasses
@@ -16,7 +19,7 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from stickslip.bench import timing
+from stickslip.bench import methods, timing
 from stickslip.bench.experiment import Experiment, Outcome, Score, Trial, problems
 from stickslip.bench.report import style
 from stickslip.bench.result import Result
@@ -121,9 +124,11 @@ class Speed(Experiment[Settings]):
             "hand x 1 commanded",
             "hand x 1",
         ),
+        "chunk": EVERY,  # a call of `step` costs tens of microseconds, a step of MuJoCo in C no more
         "repeats": 3,
     }
     quick = {"cases": ("scaling x 2",), "after": 20, "steps": 20, "repeats": 1, "stage_repeats": 2}
+    extra = (methods.IN_C,)
     timing = True
 
     def cases(self, settings: Settings) -> Mapping[str, Case]:
@@ -163,10 +168,29 @@ class Speed(Experiment[Settings]):
     def relate(self, result: Result) -> None:
         timing.add_ratios(result, "ms_per_step", "speedup")
         timing.add_ratios(result, "bytes_per_world", "memory_gain")
+        for case in result.cases:
+            in_c = result.metric(methods.IN_C, case, "ms_per_step")
+            for label in result.ran(case) if np.isfinite(in_c) else ():
+                ratio = result.metric(label, case, "ms_per_step") / in_c
+                result.outcomes[label][case]["metrics"]["time_over_mujoco_c"] = ratio
 
     def scores(self, settings: Settings) -> Sequence[Score]:
-        labels = self.cases(settings)
-        return [Score(f"step of {label}", label, "ms_per_step", "ms") for label in labels]
+        """A row a case; then, for one world, its time over that of MuJoCo in C, which runs on one core of a CPU."""
+        cases = self.cases(settings)
+        alone = [label for label, case in cases.items() if case.worlds == 1]
+        return [
+            *(Score(f"step of {label}", label, "ms_per_step", "ms") for label in cases),
+            *(
+                Score(
+                    f"time of a step over that of MuJoCo in C, one core, {label}",
+                    label,
+                    "time_over_mujoco_c",
+                    "x",
+                    absent="not compared",
+                )
+                for label in alone
+            ),
+        ]
 
     def draw(self, result: Result) -> Any:
         """A bar a method for each case, made of its stages."""
@@ -174,7 +198,7 @@ class Speed(Experiment[Settings]):
         rows = -(-len(result.cases) // columns)
         height = 0.9 + 0.34 * len(result.methods)
         title = (
-            f"stages of a step on {result.machine['device']}; black: all; x: of the faster MuJoCo;"
+            f"stages of a step on {result.machine['device']}; black: all; x: of the faster MuJoCo Warp;"
             " contacts, memory per world"
         )
         fig, axes = style.figure(title, rows, columns, height=height)
@@ -312,6 +336,9 @@ def _draw_stages(ax: Any, result: Result, case: str, names: Sequence[str]) -> No
         ratio = result.metric(label, case, "speedup")
         if np.isfinite(ratio) and ratio != 1.0:
             text += f" ({timing.times(ratio)})"
+        over = result.metric(label, case, "time_over_mujoco_c")
+        if np.isfinite(over) and label != methods.IN_C:
+            text += f", {style.number(over)} x the time of C"
         contacts, memory = (result.metric(label, case, name) for name in ("contacts_per_world", "bytes_per_world"))
         text += f", {style.number(contacts)} contacts"
         if np.isfinite(memory):

@@ -32,6 +32,7 @@ from stickslip.physics.convex.step.potential import real
 from stickslip.physics.convex.step.report import report_step
 from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.plan import PlanStage
+from stickslip.physics.mjwarp.smooth.smooth import find_smooth, is_fused
 from stickslip.physics.mjwarp.stages import compose
 
 wp.set_module_options({"enable_backward": False})
@@ -86,6 +87,10 @@ class Icf(ConvexPhysics, StagedPhysics[model.Model, Data]):
         options.tolerance, options.span = self.tolerance, 0.0
         options.iterations, options.reuse, options.passes = self.iterations, True, self.passes
 
+        def smooth() -> None:
+            find_smooth(m, d)
+            sum_forces(m, work.problem)
+
         def contact() -> None:
             wp.launch(_take_timestep, dim=d.nworld, inputs=[m.opt.timestep], outputs=[work.dt])
             take_state(m, d)
@@ -118,6 +123,7 @@ class Icf(ConvexPhysics, StagedPhysics[model.Model, Data]):
             solve=(PlanStage("contact", contact, ("smooth acceleration", "collision")),),
             integration=PlanStage("integration", integration, ("force sensors",)),
             collide=lambda: collide(m, d, m.convex.groups),
+            smooth=smooth if is_fused(m) else None,
         ).timed()
 
     def stats(self, m: model.Model, d: Data) -> Stats:

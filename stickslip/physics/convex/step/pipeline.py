@@ -12,12 +12,19 @@ from stickslip.physics.convex.step.newton import Options, solve_step
 from stickslip.physics.convex.step.order import order_trees, sort_islands
 from stickslip.physics.convex.step.rows import fill_equalities, fill_rows, joints_of, make_equalities
 from stickslip.physics.mjwarp import stages
+from stickslip.physics.mjwarp.smooth.smooth import find_smooth, is_fused
 
 wp.set_module_options({"enable_backward": False})
 
 
 def geometry(m: Model, d: mjw.Data) -> None:
-    """All that depends on positions, velocities and controls, as MuJoCo Warp works it out; no sensors."""
+    """All that depends on positions, velocities and controls; no sensors."""
+    if is_fused(m):
+        find_smooth(m, d)
+        if m.opt.run_collision_detection:
+            collide(m, d, m.convex.groups)
+        make_rows(m, d)
+        return
     mjw.kinematics(m, d)
     mjw.com_pos(m, d)
     if m.ntendon:

@@ -1,0 +1,112 @@
+"""Addresses of the arrays that the kernel reads and writes, as structs that are passed by value.
+
+Some 150 arrays take part. As arguments of their own they would not fit into the parameters of a CUDA kernel. An
+address does not keep its array alive, so that only arrays of the model and the data are here: a captured step needs
+those anyway.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import mujoco_warp as mjw
+import warp as wp
+
+from stickslip.physics.mjwarp.smooth.tables import Tables
+
+_ORDER = "dof_end M_row dof_level_adr dof_level factor_adr factor_elem".split()
+_MATRIX = "M_rownnz M_rowadr M_colind".split()
+_ORDER_SIZES = "nv nC ndoflevel".split()
+
+_FIXED = (
+    "body_parentid body_rootid body_mocapid body_jntadr body_jntnum body_isdofancestor dof_bodyid dof_jntid "
+    "jnt_type jnt_qposadr jnt_dofadr jnt_actuatorid jnt_actgravcomp jnt_actfrclimited geom_bodyid site_bodyid "
+    "tendon_adr tendon_num wrap_objid wrap_prm ten_J_rownnz ten_J_rowadr ten_J_colind actuator_trntype "
+    "actuator_trnid actuator_dyntype actuator_gaintype actuator_biastype actuator_ctrladr actuator_ctrlnum "
+    "actuator_actadr actuator_actnum actuator_actlimited actuator_actearly actuator_forcelimited "
+    "actuator_ctrllimited"
+).split()
+"""Fields of the model that all worlds share."""
+
+_PER_WORLD = (
+    "qpos0 qpos_spring body_pos body_quat body_ipos body_iquat body_mass body_subtreemass body_inertia "
+    "body_gravcomp jnt_pos jnt_axis jnt_stiffness jnt_stiffnesspoly jnt_actfrcrange dof_armature dof_damping "
+    "dof_dampingpoly geom_pos geom_quat site_pos site_quat tendon_stiffness tendon_stiffnesspoly tendon_damping "
+    "tendon_dampingpoly tendon_lengthspring actuator_dynprm actuator_gainprm actuator_biasprm actuator_actrange "
+    "actuator_forcerange actuator_ctrlrange actuator_gear actuator_damping actuator_dampingpoly actuator_armature"
+).split()
+"""Fields of the model with a row for all worlds or one for each."""
+
+_OPTIONS = ("timestep", "gravity")
+"""Options that may differ between worlds."""
+
+_TABLES = (
+    "level_adr level_body child_adr child dof_kind dof_free act_moment dof_act_adr dof_act ten_row dof_ten_adr "
+    "dof_ten ten_wrap ten_wrapadr0 geom_moving"
+).split()
+_SIZES = (
+    "nbody njnt nq nsite ngeom ngeom_moving nmocap nu na nactuator ntendon nwrap nJten nmoment nlevel has_spatial"
+).split()
+_SETTINGS = "nmoment_room nv_room disableflags implicit factor_M solve_M factor_H write_crb".split()
+
+_INPUTS = "qpos qvel act ctrl mocap_pos mocap_quat qfrc_applied xfrc_applied".split()
+OUTPUTS = (
+    "xpos xquat xmat xipos ximat xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat subtree_com cinert cdof "
+    "cdof_dot cvel M ten_length ten_J ten_velocity ten_wrapadr ten_wrapnum wrap_obj wrap_xpos actuator_length "
+    "actuator_velocity actuator_moment moment_rownnz moment_rowadr moment_colind act_dot actuator_force "
+    "qfrc_spring qfrc_damper qfrc_gravcomp qfrc_passive qfrc_bias qfrc_actuator qfrc_smooth"
+).split()
+"""Fields of the data that the kernel writes, always. Of what MuJoCo Warp's stages write, it leaves out `crb` (unless
+the integrator reads it), `cacc` and `cfrc_int`, which hold no result before the forces of constraints are known, and
+`qLD` and `qLDiagInv`, whose place the factors of `factor.py` take."""
+_SOMETIMES = "crb qacc_smooth".split()
+
+
+def _struct(name: str, doc: str, addresses: Iterable[str], numbers: Iterable[str] = ()) -> Any:
+    hints: dict[str, Any] = dict.fromkeys(addresses, wp.uint64) | dict.fromkeys(numbers, wp.int32)
+    return wp.struct(type(name, (), {"__annotations__": hints, "__module__": __name__, "__doc__": doc}))
+
+
+SmoothModel = _struct(
+    "SmoothModel",
+    "Addresses of a model's arrays, how many rows those have that may differ between worlds (`_n`), and its sizes.",
+    [*_MATRIX, *_ORDER, *_FIXED, *_PER_WORLD, *_OPTIONS, *_TABLES],
+    [*_ORDER_SIZES, *(f"{name}_n" for name in (*_PER_WORLD, *_OPTIONS)), *_SIZES, *_SETTINGS],
+)
+MatrixOrder = _struct("MatrixOrder", "Addresses of the structure of M.", [*_MATRIX, *_ORDER], _ORDER_SIZES)
+SmoothData = _struct("SmoothData", "Addresses of the arrays of the data.", [*_INPUTS, *OUTPUTS, *_SOMETIMES])
+
+
+def matrix_fields(m: mjw.Model, order: Tables) -> Any:
+    """The addresses of the structure of M."""
+    fields = MatrixOrder()
+    for name in _MATRIX:
+        setattr(fields, name, getattr(m, name).ptr or 0)
+    for name, value in (*order.addresses().items(), *order.sizes.items()):
+        setattr(fields, name, value)
+    return fields
+
+
+def model_fields(m: mjw.Model, order: Tables, tables: Tables, **settings: int) -> Any:
+    """The addresses and sizes of a model."""
+    fields = SmoothModel()
+    for name in (*_MATRIX, *_FIXED):
+        setattr(fields, name, getattr(m, name).ptr or 0)
+    for owner, names in ((m, _PER_WORLD), (m.opt, _OPTIONS)):
+        for name in names:
+            array = getattr(owner, name)
+            setattr(fields, name, array.ptr or 0)
+            setattr(fields, f"{name}_n", 1 if array.strides[0] == 0 else array.shape[0])
+    for group in (order, tables):
+        for name, value in (*group.addresses().items(), *group.sizes.items()):
+            setattr(fields, name, value)
+    for name, value in settings.items():
+        setattr(fields, name, value)
+    return fields
+
+
+def data_fields(d: mjw.Data) -> Any:
+    """The addresses of the arrays of the data."""
+    fields = SmoothData()
+    for name in (*_INPUTS, *OUTPUTS, *_SOMETIMES):
+        setattr(fields, name, getattr(d, name).ptr or 0)
+    return fields

@@ -1,0 +1,218 @@
+// Second part of the native function `smooth`: poses, inertia and velocities.
+
+// ---- kinematics, from the world outwards
+if (lane == 0) {
+    for (int c = 0; c < pose_size; ++c) pose[c] = c == 3 ? 1.0f : 0.0f;
+}
+SYNC();
+ROLLED for (int level = 1; level < m.nlevel; ++level) {
+    ROLLED for (int k = level_adr[level] + lane; k < level_adr[level + 1]; k += LANES) {
+        const int b = level_body[k], parent = body_parentid[b], mocap = TABLE(body_mocapid)[b];
+        const int first = TABLE(body_jntadr)[b], number = TABLE(body_jntnum)[b];
+        const float* const local =
+            mocap >= 0 ? DATA(mocap_pos, 3 * m.nmocap) + 3 * mocap : FIELD(body_pos, 3 * nbody) + 3 * b;
+        const float* const turn =
+            mocap >= 0 ? DATA(mocap_quat, 4 * m.nmocap) + 4 * mocap : FIELD(body_quat, 4 * nbody) + 4 * b;
+        const Quat above = load_quat(pose + pose_size * parent + 3);
+        vec3 p = load(pose + pose_size * parent) + rotate(above, load(local));
+        Quat q = multiply(above, load_quat(turn));
+        ROLLED for (int j = first; j < first + number; ++j) {
+            const int type = jnt_type[j], at = jnt_qposadr[j], v = jnt_dofadr[j];
+            const vec3 offset = load(FIELD(jnt_pos, 3 * m.njnt) + 3 * j);
+            const vec3 axis = load(FIELD(jnt_axis, 3 * m.njnt) + 3 * j);
+            vec3 anchor, direction = axis;
+            if (type == FREE) {
+                p = load(qpos + at);
+                q = unit(load_quat(qpos + at + 3));
+                anchor = p;
+            } else {
+                anchor = p + rotate(q, offset);
+                direction = rotate(q, axis);
+                if (type == SLIDE) {
+                    p = p + (qpos[at] - FIELD(qpos0, m.nq)[at]) * direction;
+                } else {
+                    if (type == BALL) {
+                        q = multiply(q, unit(load_quat(qpos + at)));
+                    } else {
+                        const float half = 0.5f * (qpos[at] - FIELD(qpos0, m.nq)[at]), sine = wp::sin(half);
+                        q = multiply(q, Quat{wp::cos(half), sine * axis[0], sine * axis[1], sine * axis[2]});
+                    }
+                    p = anchor - rotate(q, offset);  // the anchor stays
+                }
+            }
+            store(stage + 3 * j, anchor);
+            store(stage + 3 * (m.njnt + j), direction);
+            const int n = type == FREE ? 6 : type == BALL ? 3 : 1;
+            for (int c = 0; c < n; ++c) store6(dof + dof_size * (v + c), Six{direction, anchor});
+        }
+        store(pose + pose_size * b, p);
+        const Quat r = unit(q);
+        float* const out = pose + pose_size * b + 3;
+        out[0] = r.w; out[1] = r.x; out[2] = r.y; out[3] = r.z;
+    }
+    SYNC();
+}
+
+EACH(k, 3 * m.njnt) {
+    DATA(xanchor, 3 * m.njnt)[k] = stage[k];
+    DATA(xaxis, 3 * m.njnt)[k] = stage[3 * m.njnt + k];
+}
+EACH(k, 3 * nbody) DATA(xpos, 3 * nbody)[k] = pose[pose_size * (k / 3) + k % 3];
+EACH(k, 4 * nbody) DATA(xquat, 4 * nbody)[k] = pose[pose_size * (k / 4) + 3 + k % 4];
+
+// ---- frames of bodies, geoms and sites; masses and their moments
+EACH(b, nbody) {
+    const vec3 p = load(pose + pose_size * b);
+    const Quat q = load_quat(pose + pose_size * b + 3);
+    float* const inertia = body + body_size * b;
+    to_matrix(q, inertia + at_xmat);
+    const vec3 centre = p + rotate(q, load(FIELD(body_ipos, 3 * nbody) + 3 * b));
+    store(DATA(xipos, 3 * nbody) + 3 * b, centre);
+    float r[9];
+    to_matrix(multiply(q, load_quat(FIELD(body_iquat, 4 * nbody) + 4 * b)), r);
+    for (int c = 0; c < 9; ++c) inertia[at_ximat + c] = r[c];
+    const float mass = FIELD(body_mass, nbody)[b];
+    const float* const i = FIELD(body_inertia, 3 * nbody) + 3 * b;
+    for (int c = 0; c < 6; ++c) {  // xx yy zz xy xz yz
+        const int row = c < 3 ? c : c == 5 ? 1 : 0, col = c < 3 ? c : c == 3 ? 1 : 2;
+        const float *p = r + 3 * row, *q = r + 3 * col;
+        inertia[c] = i[0] * p[0] * q[0] + i[1] * p[1] * q[1] + i[2] * p[2] * q[2];
+    }
+    store(inertia + 6, centre);
+    inertia[9] = mass;
+    store(com + 3 * b, mass * centre);
+}
+const auto site_position = [&](int site) {
+    const float* const at = pose + pose_size * TABLE(site_bodyid)[site];
+    return load(at) + rotate(load_quat(at + 3), load(FIELD(site_pos, 3 * m.nsite) + 3 * site));
+};
+SYNC();
+EACH(k, 9 * nbody) {
+    DATA(xmat, 9 * nbody)[k] = body[body_size * (k / 9) + at_xmat + k % 9];
+    DATA(ximat, 9 * nbody)[k] = body[body_size * (k / 9) + at_ximat + k % 9];
+}
+ROLLED for (int first = 0; first < m.ngeom_moving + m.nsite; first += LANES) {  // geoms that move, then sites
+    const int k = first + lane, site = k - m.ngeom_moving;
+    if (site < 0) {
+        const int g = TABLE(geom_moving)[k], b = TABLE(geom_bodyid)[g];
+        const Quat q = load_quat(pose + pose_size * b + 3);
+        const vec3 p = load(pose + pose_size * b) + rotate(q, load(FIELD(geom_pos, 3 * m.ngeom) + 3 * g));
+        store(DATA(geom_xpos, 3 * m.ngeom) + 3 * g, p);
+        to_matrix(multiply(q, load_quat(FIELD(geom_quat, 4 * m.ngeom) + 4 * g)), stage + 9 * lane);
+    } else if (site < m.nsite) {
+        const Quat q = load_quat(pose + pose_size * TABLE(site_bodyid)[site] + 3);
+        store(DATA(site_xpos, 3 * m.nsite) + 3 * site, site_position(site));
+        to_matrix(multiply(q, load_quat(FIELD(site_quat, 4 * m.nsite) + 4 * site)), stage + 9 * lane);
+    }
+    SYNC();
+    EACH(e, 9 * LANES) {
+        const int i = first + e / 9, c = e % 9;
+        if (i < m.ngeom_moving) {
+            DATA(geom_xmat, 9 * m.ngeom)[9 * TABLE(geom_moving)[i] + c] = stage[e];
+        } else if (i < m.ngeom_moving + m.nsite) {
+            DATA(site_xmat, 9 * m.nsite)[9 * (i - m.ngeom_moving) + c] = stage[e];
+        }
+    }
+    SYNC();
+}
+
+// ---- centres of mass of subtrees: sums from the leaves inwards
+const auto add_children = [&](float* values, int size, int count, int last) {
+    ROLLED for (int level = m.nlevel - 2; level >= last; --level) {
+        const int begin = level_adr[level], items = (level_adr[level + 1] - begin) * count;
+        EACH(k, items) {
+            const int b = level_body[begin + k / count], c = k % count;
+            float sum = values[size * b + c];
+            for (int e = TABLE(child_adr)[b]; e < TABLE(child_adr)[b + 1]; ++e) {
+                sum += values[size * TABLE(child)[e] + c];
+            }
+            values[size * b + c] = sum;
+        }
+        SYNC();
+    }
+};
+add_children(com, 3, 3, 0);
+EACH(b, nbody) {
+    const float mass = FIELD(body_subtreemass, nbody)[b];
+    const vec3 centre = mass < tiny ? load(body + body_size * b + 6) : load(com + 3 * b) / mass;
+    store(com + 3 * b, centre);
+}
+SYNC();
+EACH(k, 3 * nbody) DATA(subtree_com, 3 * nbody)[k] = com[k];
+
+// ---- inertia and motion about the centre of mass of the tree
+EACH(b, nbody) {
+    float* const i = body + body_size * b;
+    const float mass = i[9];
+    const vec3 r = load(i + 6) - load(com + 3 * body_rootid[b]);
+    i[0] += mass * (r[1] * r[1] + r[2] * r[2]);
+    i[1] += mass * (r[0] * r[0] + r[2] * r[2]);
+    i[2] += mass * (r[0] * r[0] + r[1] * r[1]);
+    i[3] -= mass * r[0] * r[1];
+    i[4] -= mass * r[0] * r[2];
+    i[5] -= mass * r[1] * r[2];
+    store(i + 6, mass * r);
+}
+EACH(v, nv) {
+    const int b = dof_bodyid[v], kind = TABLE(dof_kind)[v];  // axis of a translation or rotation, see tables.py
+    Six motion = load6(dof + dof_size * v);
+    const vec3 arm = load(com + 3 * body_rootid[b]) - motion.l;
+    if (kind < 3) {
+        motion.a = vec3(0.0f, 0.0f, 0.0f);
+        motion.l = vec3(kind == 0 ? 1.0f : 0.0f, kind == 1 ? 1.0f : 0.0f, kind == 2 ? 1.0f : 0.0f);
+    } else if (kind == ALONG_AXIS) {
+        motion.l = motion.a;
+        motion.a = vec3(0.0f, 0.0f, 0.0f);
+    } else {
+        if (kind < 6) {
+            const vec3 axis(kind == 3 ? 1.0f : 0.0f, kind == 4 ? 1.0f : 0.0f, kind == 5 ? 1.0f : 0.0f);
+            motion.a = rotate(load_quat(pose + pose_size * b + 3), axis);
+        }
+        motion.l = wp::cross(motion.a, arm);
+    }
+    store6(dof + dof_size * v, motion);
+}
+SYNC();
+EACH(k, 10 * nbody) DATA(cinert, 10 * nbody)[k] = body[body_size * (k / 10) + k % 10];
+EACH(k, 6 * nv) DATA(cdof, 6 * nv)[k] = dof[dof_size * (k / 6) + k % 6];
+
+// ---- velocities and the accelerations that gravity and velocities make, from the world outwards
+if (lane == 0) {
+    const vec3 none(0.0f, 0.0f, 0.0f);
+    store6(body + at_vel, Six{none, none});
+    store6(body + at_acc, Six{none, off_gravity ? none : -1.0f * load(FIELD(gravity, 3))});
+}
+SYNC();
+ROLLED for (int level = 1; level < m.nlevel; ++level) {
+    ROLLED for (int k = level_adr[level] + lane; k < level_adr[level + 1]; k += LANES) {
+        const int b = level_body[k], parent = body_parentid[b];
+        const int first = TABLE(body_jntadr)[b], number = TABLE(body_jntnum)[b];
+        Six velocity = load6(body + body_size * parent + at_vel);
+        Six acceleration = load6(body + body_size * parent + at_acc);
+        ROLLED for (int j = first; j < first + number; ++j) {
+            const int type = jnt_type[j];
+            int v = jnt_dofadr[j];
+            if (type == FREE) {
+                for (int c = 0; c < 3; ++c, ++v) {
+                    velocity = add6(velocity, load6(dof + dof_size * v), qvel[v]);
+                    store6(stage + 6 * v, Six{vec3(0.0f, 0.0f, 0.0f), vec3(0.0f, 0.0f, 0.0f)});
+                }
+            }
+            const int n = type == FREE || type == BALL ? 3 : 1;
+            const Six before = velocity;
+            for (int c = 0; c < n; ++c, ++v) {
+                const Six motion = load6(dof + dof_size * v), rate = motion_cross(before, motion);
+                store6(stage + 6 * v, rate);
+                acceleration = add6(acceleration, rate, qvel[v]);
+                velocity = add6(velocity, motion, qvel[v]);
+            }
+        }
+        store6(body + body_size * b + at_vel, velocity);
+        store6(body + body_size * b + at_acc, acceleration);
+    }
+    SYNC();
+}
+
+EACH(k, 6 * nv) DATA(cdof_dot, 6 * nv)[k] = stage[k];
+EACH(k, 6 * nbody) DATA(cvel, 6 * nbody)[k] = body[body_size * (k / 6) + at_vel + k % 6];
+SYNC();

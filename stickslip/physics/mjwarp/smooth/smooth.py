@@ -1,0 +1,93 @@
+"""Smooth dynamics of a model in one launch."""
+
+import dataclasses
+
+import mujoco_warp as mjw
+import warp as wp
+
+from stickslip.physics.mjwarp import private
+from stickslip.physics.mjwarp.model import Model
+from stickslip.physics.mjwarp.smooth.factor import Factor, threads
+from stickslip.physics.mjwarp.smooth.fields import data_fields, model_fields
+from stickslip.physics.mjwarp.smooth.kernel import kernel_with, room_for, worlds_of
+from stickslip.physics.mjwarp.smooth.tables import left_to_mujoco_warp, room_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Smooth:
+    """What the launch makes besides fields of the data.
+
+    Attributes:
+        M: M with its factors; None if they were not asked for
+        H: the integrator's matrix with its factors; None if they were not asked for
+        qacc: H^-1 qfrc_smooth; None without H                                                  (nworld, nv)
+    """
+
+    M: Factor | None
+    H: Factor | None
+    qacc: wp.array | None
+
+
+def is_fused(m: mjw.Model) -> bool:
+    """Whether `find_smooth` can take the place of MuJoCo Warp's stages; options and callbacks can change that."""
+    return isinstance(m, Model) and m.structure.smooth is not None and not left_to_mujoco_warp(m)
+
+
+def find_smooth(
+    m: Model, d: mjw.Data, *, factor_M: bool = False, solve_M: bool = False, factor_H: bool = False
+) -> Smooth:
+    """Poses, inertia, velocities, forces and `qfrc_smooth` of every world; see `fields.OUTPUTS`.
+
+    Args:
+        m: model, of which `is_fused` holds
+        d: data
+        factor_M: also factor M
+        solve_M: and find `qacc_smooth` with it
+        factor_H: also make the integrator's matrix, factor it, and find the acceleration with it
+    """
+    order, tables = m.structure.order, m.structure.smooth
+    if tables is None:
+        raise ValueError("this model needs MuJoCo Warp's stages: see `not_covered`")
+    device, nworld = d.qpos.device, d.nworld
+    implicit = m.opt.integrator == mjw.IntegratorType.IMPLICITFAST
+    gyroscopic = implicit and factor_H and m.body_freeadr.size > 0
+    fields = model_fields(
+        m,
+        order,
+        tables,
+        nmoment_room=d.actuator_moment.shape[1],
+        nv_room=m.body_isdofancestor.shape[1],
+        disableflags=int(m.opt.disableflags),
+        implicit=int(implicit),
+        factor_M=int(factor_M),
+        solve_M=int(solve_M),
+        factor_H=int(factor_H),
+        write_crb=int(gyroscopic),
+    )
+    found_M = _make_factor(m, d.M) if factor_M else None
+    found_H = _make_factor(m, wp.empty((nworld, m.nC), dtype=float)) if factor_H else None
+    qacc = wp.empty((nworld, m.nv), dtype=float) if factor_H else None
+    need = room_of(order, tables)
+    room = room_for(need) if device.is_cuda else 0
+    scratch = wp.empty(1 if room else need * (nworld if device.is_cuda else 1), dtype=float)
+    wp.launch(
+        kernel_with(room),
+        threads(nworld, device),
+        inputs=[fields, data_fields(d), need if device.is_cuda else 0],
+        outputs=[
+            *((found_M.L, found_M.Dinv) if found_M else (None, None)),
+            *((found_H.H, found_H.L, found_H.Dinv) if found_H else (None, None, None)),
+            qacc,
+            scratch,
+        ],
+        block_dim=32 * worlds_of(room),
+    )
+    if m.ncam + m.nlight:
+        mjw.camlight(m, d)
+    if qacc is not None:
+        private.solve_free_bodies(m, d, qacc, d.qfrc_smooth)
+    return Smooth(found_M, found_H, qacc)
+
+
+def _make_factor(m: mjw.Model, H: wp.array) -> Factor:
+    return Factor(H, wp.empty_like(H), wp.empty((H.shape[0], m.nv), dtype=float))

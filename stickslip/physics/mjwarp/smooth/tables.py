@@ -1,0 +1,230 @@
+"""What the kernel asks about a model's tree, laid out once on the host; and which models it covers."""
+
+import dataclasses
+
+import mujoco
+import mujoco_warp as mjw
+import numpy as np
+import warp as wp
+from numpy.typing import ArrayLike, NDArray
+
+from stickslip.physics.mjwarp.lanes import WARP
+
+ALONG_AXIS, ABOUT_AXIS = 6, 7
+"""Kinds of dofs: 0 to 2 move along axes of the world, 3 to 5 turn about axes of their body, these two along or about
+the axis of their joint."""
+
+_TENDON = int(mujoco.mjtTrn.mjTRN_TENDON)
+_TARGETS = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT), _TENDON)
+_DYNAMICS = tuple(
+    int(getattr(mujoco.mjtDyn, f"mjDYN_{name}")) for name in ("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT")
+)
+_GAINS = (int(mujoco.mjtGain.mjGAIN_FIXED), int(mujoco.mjtGain.mjGAIN_AFFINE))
+_BIASES = (int(mujoco.mjtBias.mjBIAS_NONE), int(mujoco.mjtBias.mjBIAS_AFFINE))
+
+
+@dataclasses.dataclass(frozen=True)
+class Tables:
+    """Tables of whole numbers on the device, by name, and sizes.
+
+    Attributes:
+        names: of the tables, in the order in which they lie in `packed`
+        starts: where each begins
+        packed: all of them                                                    (*,)
+        sizes: numbers that a kernel asks for, by name
+    """
+
+    names: tuple[str, ...]
+    starts: tuple[int, ...]
+    packed: wp.array
+    sizes: dict[str, int]
+
+    def addresses(self) -> dict[str, int]:
+        """Where each table is in memory."""
+        return {name: self.packed.ptr + 4 * start for name, start in zip(self.names, self.starts, strict=True)}
+
+
+def _on_device(tables: dict[str, NDArray[np.integer]], sizes: dict[str, int]) -> Tables:
+    starts = np.cumsum([0, *(table.size for table in tables.values())])
+    packed = np.concatenate([np.asarray(table, dtype=np.int32) for table in tables.values()])
+    return Tables(tuple(tables), tuple(int(s) for s in starts[:-1]), wp.array(packed, dtype=int), sizes)
+
+
+def not_covered(mjm: mujoco.MjModel) -> list[str]:
+    """What a model has that only MuJoCo Warp's own stages work out."""
+    found = []
+    if mjm.nflex:
+        found.append("flex")
+    if mjm.opt.density > 0.0 or mjm.opt.viscosity > 0.0 or np.any(mjm.opt.wind):
+        found.append("fluid")
+    if np.any(mjm.geom_adhesion) or np.any(mjm.pair_adhesion):
+        found.append("adhesion")
+    if mjm.nplugin:
+        found.append("plugins")
+    if mjm.nhistory:
+        found.append("delays")
+    if np.any(mjm.jnt_plasticadr >= 0) or np.any(mjm.tendon_plasticadr >= 0):
+        found.append("plastic springs")
+    if not np.isin(mjm.actuator_trntype, _TARGETS).all():
+        found.append("actuators that do not act on a joint or a tendon")
+    if np.any(mjm.tendon_actuatorid != -1):
+        found.append("damping or armature of actuators on tendons")
+    if np.any(mjm.tendon_actfrclimited):
+        found.append("limits of actuator forces on tendons")
+    if not np.isin(mjm.actuator_dyntype, _DYNAMICS).all():
+        found.append("activation dynamics other than integrator and filters")
+    if not (np.isin(mjm.actuator_gaintype, _GAINS).all() and np.isin(mjm.actuator_biastype, _BIASES).all()):
+        found.append("actuators whose gain or bias is not affine")
+    if np.any(mjm.tendon_armature):
+        found.append("tendon armature")
+    paths = (int(mujoco.mjtWrap.mjWRAP_JOINT), int(mujoco.mjtWrap.mjWRAP_SITE))
+    if not np.isin(mjm.wrap_type, paths).all():
+        found.append("tendons with pulleys or around geoms")
+    return found
+
+
+def left_to_mujoco_warp(m: mjw.Model) -> bool:
+    """Whether options or callbacks, which can change at any time, ask for MuJoCo Warp's own stages."""
+    return bool(
+        any(vars(m.callback).values())
+        or m.opt.enableflags & (mjw.EnableBit.ENERGY | mjw.EnableBit.SLEEP)
+        or m.opt.integrator not in (mjw.IntegratorType.EULER, mjw.IntegratorType.IMPLICITFAST)
+        or m.has_fluid
+        or m.flg_adhesion
+    )
+
+
+def make_tables(mjm: mujoco.MjModel) -> Tables | None:
+    """The tables of a model on the current device; None for a model that is not covered."""
+    if not_covered(mjm):
+        return None
+    tables: dict[str, NDArray[np.integer]] = {}
+    tables |= _levels_of_bodies(mjm)
+    tables |= _kinds_of_dofs(mjm)
+    tables |= _actuators(mjm)
+    tables |= _tendons(mjm)
+    moves = (mjm.body_weldid != 0) | (mjm.body_mocapid[mjm.body_rootid] >= 0)
+    tables["geom_moving"] = np.flatnonzero(moves[mjm.geom_bodyid])
+    sizes = {
+        "nbody": mjm.nbody,
+        "njnt": mjm.njnt,
+        "nq": mjm.nq,
+        "nsite": mjm.nsite,
+        "ngeom": mjm.ngeom,
+        "ngeom_moving": int(tables["geom_moving"].size),
+        "nmocap": mjm.nmocap,
+        "nu": mjm.nu,
+        "na": mjm.na,
+        "nactuator": int(mjm.actuator_trntype.size),
+        "ntendon": mjm.ntendon,
+        "nwrap": mjm.nwrap,
+        "nJten": int(tables["ten_row"].size),
+        "nmoment": int(tables["dof_act"].size) // 2,
+        "nlevel": int(tables["level_adr"].size) - 1,
+        "has_spatial": int(np.any(tables["ten_wrap"] >= 0)),
+    }
+    return _on_device(tables, sizes)
+
+
+def room_of(order: Tables, tables: Tables) -> int:
+    """Floats that a world needs while the kernel runs: the sum of what `smooth.h` lays out."""
+    size = order.sizes | tables.sizes
+    rest = size["nC"] + 3 * size["nv"] + 2 * size["nactuator"] + size["nmoment"] + 4 * size["ntendon"] + size["nJten"]
+    return 39 * size["nbody"] + 7 * size["nv"] + max(rest, 6 * size["nv"], 9 * int(WARP))  # `stage` lies in the rest
+
+
+def _grouped(keys: ArrayLike, number: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    """Where the members of each group begin, (number + 1,), and the members, group by group."""
+    keys = np.asarray(keys, dtype=int)
+    return np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=number))]), np.argsort(keys, kind="stable")
+
+
+def _levels_of_bodies(mjm: mujoco.MjModel) -> dict[str, NDArray[np.integer]]:
+    """Bodies by their distance from the world, and the children of each."""
+    depth = np.zeros(mjm.nbody, dtype=int)
+    for body in range(1, mjm.nbody):
+        depth[body] = depth[mjm.body_parentid[body]] + 1
+    level_adr, level_body = _grouped(depth, int(depth.max()) + 1)
+    child_adr, child = _grouped(mjm.body_parentid[1:], mjm.nbody)
+    return {"level_adr": level_adr, "level_body": level_body, "child_adr": child_adr, "child": child + 1}
+
+
+def _kinds_of_dofs(mjm: mujoco.MjModel) -> dict[str, NDArray[np.integer]]:
+    """How each dof moves, and whether its tree is one free body."""
+    kind = np.zeros(mjm.nv, dtype=int)
+    free = np.zeros(mjm.nv, dtype=int)
+    for joint in range(mjm.njnt):
+        dof, type_ = mjm.jnt_dofadr[joint], mjm.jnt_type[joint]
+        if type_ == mujoco.mjtJoint.mjJNT_FREE:
+            kind[dof : dof + 6] = range(6)
+            free[dof : dof + 6] = mjm.tree_dofnum[mjm.dof_treeid[dof]] == 6
+        elif type_ == mujoco.mjtJoint.mjJNT_BALL:
+            kind[dof : dof + 3] = (3, 4, 5)
+        else:
+            kind[dof] = ALONG_AXIS if type_ == mujoco.mjtJoint.mjJNT_SLIDE else ABOUT_AXIS
+    return {"dof_kind": kind, "dof_free": free}
+
+
+def make_order(mjm: mujoco.MjModel) -> Tables:
+    """The order in which M is factored: dofs, and elements of their rows, by the number of dofs above them."""
+    nv, rownnz, rowadr, colind = mjm.nv, mjm.M_rownnz, mjm.M_rowadr, mjm.M_colind
+    end = np.arange(1, nv + 1)  # one past the last row that has this dof
+    for dof in range(nv):
+        for column in colind[rowadr[dof] : rowadr[dof] + rownnz[dof] - 1]:
+            end[column] = dof + 1
+    row = np.repeat(np.arange(nv), rownnz)
+    levels = int(rownnz.max(initial=1))
+    dof_level_adr, dof_level = _grouped(rownnz - 1, levels)
+    factor_adr, factor_elem = _grouped(rownnz[row] - 1, levels)
+    tables = {
+        "dof_end": end,
+        "M_row": row,
+        "dof_level_adr": dof_level_adr,
+        "dof_level": dof_level,
+        "factor_adr": factor_adr,
+        "factor_elem": factor_elem,
+    }
+    return _on_device(tables, {"nv": nv, "nC": int(row.size), "ndoflevel": levels})
+
+
+def _moment_dofs(mjm: mujoco.MjModel) -> list[NDArray[np.integer]]:
+    """The dofs that each actuator acts on: those of its joint, or of its tendon."""
+    sizes = {int(mujoco.mjtJoint.mjJNT_FREE): 6, int(mujoco.mjtJoint.mjJNT_BALL): 3}
+    dofs = []
+    for kind, (target, _) in zip(mjm.actuator_trntype, mjm.actuator_trnid, strict=True):
+        if kind == _TENDON:
+            first = mjm.ten_J_rowadr[target]
+            dofs.append(mjm.ten_J_colind[first : first + mjm.ten_J_rownnz[target]])
+        else:
+            dofs.append(mjm.jnt_dofadr[target] + np.arange(sizes.get(int(mjm.jnt_type[target]), 1)))
+    return dofs
+
+
+def _actuators(mjm: mujoco.MjModel) -> dict[str, NDArray[np.integer]]:
+    """Where the moments of an actuator are, and the actuators of each dof with theirs."""
+    dofs = _moment_dofs(mjm)
+    sizes = [len(row) for row in dofs]
+    adr = np.concatenate([[0], np.cumsum(sizes, dtype=int)])
+    dof_act_adr, order = _grouped(np.concatenate([np.zeros(0, dtype=int), *dofs]), mjm.nv)
+    pairs = np.stack([np.repeat(np.arange(len(dofs)), sizes), np.arange(adr[-1])], axis=1)
+    return {"act_moment": adr[:-1], "dof_act_adr": dof_act_adr, "dof_act": pairs[order].ravel()}
+
+
+def _tendons(mjm: mujoco.MjModel) -> dict[str, NDArray[np.integer]]:
+    """Tendons of each dof with their elements of the Jacobian, and where the points of their paths go."""
+    row = np.repeat(np.arange(mjm.ntendon), mjm.ten_J_rownnz)
+    dof_ten_adr, order = _grouped(mjm.ten_J_colind[: row.size], mjm.nv)
+    path, wrap = np.full(mjm.ntendon, -1), np.zeros(mjm.ntendon, dtype=int)
+    points = 0
+    for tendon in range(mjm.ntendon):
+        wrap[tendon] = points
+        if mjm.wrap_type[mjm.tendon_adr[tendon]] == mujoco.mjtWrap.mjWRAP_SITE:
+            path[tendon] = points
+            points += mjm.tendon_num[tendon]
+    return {
+        "ten_row": row,
+        "dof_ten_adr": dof_ten_adr,
+        "dof_ten": np.stack([row[order], order], axis=1).ravel(),
+        "ten_wrap": path,
+        "ten_wrapadr0": wrap,
+    }
