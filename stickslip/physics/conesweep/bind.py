@@ -9,6 +9,7 @@ from stickslip.physics.conesweep.model import Model
 from stickslip.physics.conesweep.prepare.inverse import Matrix
 from stickslip.physics.conesweep.prepare.rows import Joints, Welds
 from stickslip.physics.conesweep.workspace import Workspace
+from stickslip.physics.mjwarp.smooth.factor import Factor
 
 
 def is_on(m: Model, part: mjw.DisableBit) -> bool:
@@ -100,13 +101,13 @@ def welds_of(m: Model, d: mjw.Data) -> Welds:
     return welds
 
 
-def matrix_of(m: Model, H: wp.array) -> Matrix:
-    """The integrator's matrix with its sparse structure."""
+def matrix_of(m: Model, factor: Factor) -> Matrix:
+    """The integrator's matrix with its sparse structure and its factors."""
     matrix = Matrix()
     matrix.M_rownnz = m.M_rownnz
     matrix.M_rowadr = m.M_rowadr
     matrix.M_colind = m.M_colind
-    matrix.H = H
+    matrix.H, matrix.L, matrix.Dinv = factor.H, factor.L, factor.Dinv
     return matrix
 
 

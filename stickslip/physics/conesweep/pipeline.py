@@ -35,7 +35,7 @@ def resolve(m: Model, d: mjw.Data, prediction: Prediction) -> None:
         wp.copy(d.efc.Ma, d.qfrc_smooth)
         mark_apart(d, m.structure.gaps)
         return
-    solver.solve(m, d, own_data(d).workspace, prediction.qacc, prediction.factor.H)
+    solver.solve(m, d, own_data(d).workspace, prediction.qacc, prediction.factor)
 
 
 def solve(m: Model, d: mjw.Data) -> Prediction:

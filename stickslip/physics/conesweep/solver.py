@@ -34,13 +34,15 @@ from stickslip.physics.conesweep.prepare import rows as rowset
 from stickslip.physics.conesweep.prepare.inverse import Matrix
 from stickslip.physics.conesweep.prepare.rows import Joints, Welds
 from stickslip.physics.conesweep.space import finish
-from stickslip.physics.conesweep.space.build import build_kernel, factor
+from stickslip.physics.conesweep.space.build import build_kernel, gather_factors
+from stickslip.physics.conesweep.space.layout import Space
 from stickslip.physics.conesweep.space.sweep import block_threads, sweep_kernel
 from stickslip.physics.conesweep.substeps import count_passes, count_substeps
 from stickslip.physics.conesweep.sweep import aitken, sweep
 from stickslip.physics.conesweep.workspace import Workspace
 from stickslip.physics.mjwarp.lanes import WARP, sync_warp
 from stickslip.physics.mjwarp.rows import Rows, rows_of
+from stickslip.physics.mjwarp.smooth.factor import Factor
 
 wp.set_module_options({"enable_backward": False})
 
@@ -70,6 +72,7 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
         work: Work,
         rows: RowSet,
         equalities: Equalities,
+        space: Space,
         joints: Joints,
         welds: Welds,
     ):
@@ -80,7 +83,9 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
         found = work.num[worldid]
         sync_warp(nlane)
         grouping.find_free_motion(tree, bodies, work, worldid, lane, nlane)
-        if wp.static(not traits.coupled):
+        if wp.static(traits.coupled):
+            gather_factors(matrix, space, worldid, lane, nlane)
+        else:
             grouping.clear_world(tree, bodies, work, worldid, lane, nlane)
         sorting.sort_found(contacts, work, worldid, found, lane, nlane)
         sync_warp(nlane)
@@ -165,9 +170,7 @@ def _sweep_kernel(rough: bool) -> wp.Kernel:
                 color = wp.where(n < 0, -1, c)
                 if n >= 0:
                     if acts:
-                        resolve_pairs(
-                            tree, settings, work, dt, h, share, passes, is_last, color, worldid, lane, nlane
-                        )
+                        resolve_pairs(tree, settings, work, dt, h, share, passes, is_last, color, worldid, lane, nlane)
                     sync_warp(nlane)
                 if color < 0 or color == COLORS - 1:
                     if acts:
@@ -264,7 +267,7 @@ def write_limit_rows(m: Model, d: mjw.Data, s: Workspace) -> None:
     wp.launch(report.limit_rows, dim=d.nworld, inputs=inputs)
 
 
-def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, H: wp.array) -> None:
+def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, factor: Factor) -> None:
     """Constraint forces of the step: qfrc_constraint, efc.Ma and rows in the data, the motion in the workspace.
 
     Args:
@@ -272,7 +275,7 @@ def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, H: wp.array)
         d: data
         s: its workspace
         qacc_free: acceleration without constraints
-        H: the integrator's matrix
+        factor: the integrator's matrix and its factors
     """
     tree, settings = m.sweep.tree, m.sweep.settings
     contacts, bodies = contacts_of(m, d), bodies_of(m, d, qacc_free)
@@ -285,13 +288,11 @@ def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, H: wp.array)
     else:
         s.work.adr.zero_()
         s.previous.num.zero_()
-    matrix, traits, result = matrix_of(m, H), m.sweep.traits, result_of(m, d, s)
+    matrix, traits, result = matrix_of(m, factor), m.sweep.traits, result_of(m, d, s)
     held = [s.work, s.rows, s.equalities]
-    inputs = [s.wide, tree, contacts, bodies, settings, s.previous, matrix, *held, joints, welds]
+    inputs = [s.wide, tree, contacts, bodies, settings, s.previous, matrix, *held, s.space, joints, welds]
     wp.launch(_prepare_kernel(traits), inputs=inputs, **_threads(d, s.wide))
     if traits.coupled:
-        nlane = int(WARP) if d.qpos.device.is_cuda else 1
-        wp.launch(factor, dim=d.nworld * nlane, inputs=[nlane, m.nv, matrix, s.space])
         inputs = [s.nunit, settings.restitution, tree, contacts, bodies, *held, s.space]
         lanes = s.shape.lanes
         wp.launch(build_kernel(s.shape), _in_warps(d, s.nunit * lanes), inputs=inputs, block_dim=128)

@@ -137,8 +137,6 @@ def _make_space(mjm: mujoco.MjModel, d: mjw.Data, columns: Sequence[Sequence[int
         setattr(space, f"{name}_mask", wp.array(mask, dtype=wp.uint64))
     space.dof_adr, space.block_adr, space.equality_adr = (ints(a[:-1]) for a in (dof_adr, block_adr, equality_adr))
     space.gather = wp.array(gather, dtype=wp.vec4i)
-    space.L = wp.zeros((nworld, mjm.nC), dtype=float)
-    space.Dinv = wp.zeros((nworld, mjm.nv), dtype=float)
     space.L4 = wp.zeros(nworld * space.L4_size, dtype=wp.vec4)
     space.root = wp.zeros((nworld, 4 * fours * space.nchunk), dtype=float)
     space.nactive = wp.zeros(nworld, dtype=int)

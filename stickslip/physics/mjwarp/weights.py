@@ -10,12 +10,53 @@ import mujoco
 import mujoco_warp as mjw
 import warp as wp
 
-from stickslip.physics.mjwarp.factor import factor
+from stickslip.physics.mjwarp.lanes import WARP, sync_warp
 
 wp.set_module_options({"enable_backward": False})
 
 _FREE = wp.constant(int(mujoco.mjtJoint.mjJNT_FREE))
 _BALL = wp.constant(int(mujoco.mjtJoint.mjJNT_BALL))
+
+
+@wp.kernel
+def _factor(
+    # Model:
+    nv: int,
+    M_rownnz: wp.array[int],
+    M_rowadr: wp.array[int],
+    M_colind: wp.array[int],
+    # Data in:
+    M_in: wp.array2d[float],
+    # In:
+    nlane: int,
+    # Out:
+    L_out: wp.array2d[float],
+    Dinv_out: wp.array2d[float],
+):
+    """M = L' D L by a few lanes per world; a row of M has the ancestors of its dof, itself last."""
+    thread = wp.tid()
+    worldid = thread / nlane
+    lane = thread - worldid * nlane
+    for e in range(lane, L_out.shape[1], nlane):
+        L_out[worldid, e] = M_in[worldid, e]
+    sync_warp(nlane)
+    for n in range(nv):
+        k = nv - 1 - n
+        adr = M_rowadr[k]
+        last = M_rownnz[k] - 1
+        inverse = 1.0 / L_out[worldid, adr + last]
+        for p in range(lane, last * last, nlane):  # rows of the ancestors, none of which is the row itself
+            a = p / last
+            b = p - a * last
+            if b <= a:
+                at = M_rowadr[M_colind[adr + a]] + b
+                L_out[worldid, at] = L_out[worldid, at] - L_out[worldid, adr + a] * inverse * L_out[worldid, adr + b]
+        sync_warp(nlane)
+        for a in range(lane, last, nlane):
+            L_out[worldid, adr + a] = L_out[worldid, adr + a] * inverse
+        if lane == 0:
+            Dinv_out[worldid, k] = inverse
+        sync_warp(nlane)
 
 
 @wp.func
@@ -181,7 +222,8 @@ def find_weights(m: mjw.Model, d: mjw.Data) -> None:
         return
     L, Dinv = wp.empty((d.nworld, m.nC), dtype=float), wp.empty((d.nworld, m.nv), dtype=float)
     structure = [m.M_rownnz, m.M_rowadr, m.M_colind]
-    factor(m, d.M, L, Dinv)
+    nlane = WARP if d.M.device.is_cuda else 1
+    wp.launch(_factor, d.nworld * nlane, inputs=[m.nv, *structure, d.M, nlane], outputs=[L, Dinv])
     nvector = m.nv + 6 * m.nbody + m.ntendon + m.nactuator
     x = wp.empty((d.nworld, m.nv, nvector), dtype=float)  # vectors side by side: threads read them together
     weight = wp.empty((d.nworld, nvector), dtype=float)

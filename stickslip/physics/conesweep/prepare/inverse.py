@@ -9,12 +9,14 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.struct
 class Matrix:
-    """The integrator's matrix in MuJoCo Warp's sparse layout."""
+    """The integrator's matrix in MuJoCo Warp's sparse layout, and its factors, H = L' D L."""
 
     M_rownnz: wp.array[int]
     M_rowadr: wp.array[int]
     M_colind: wp.array[int]
     H: wp.array2d[float]
+    L: wp.array2d[float]
+    Dinv: wp.array2d[float]
 
 
 @wp.func

@@ -11,8 +11,6 @@ from stickslip.physics.conesweep.pack import FORCE, TOUCH
 from stickslip.physics.conesweep.prepare.inertia import TINY
 from stickslip.physics.conesweep.prepare.inverse import Matrix
 from stickslip.physics.conesweep.space.layout import CONTACT_RECORD, ROUGH_RECORD, ROW_RECORD, Shape, Space
-from stickslip.physics.mjwarp.factor import factor_world
-from stickslip.physics.mjwarp.lanes import sync_warp
 
 wp.set_module_options({"enable_backward": False})
 
@@ -49,24 +47,17 @@ def native(name: str, shape: Shape, **constants: float) -> str:
     return "\n".join([*lines, *((folder / file).read_text() for file in ("common.h", f"{name}.h", "end.h"))])
 
 
-@wp.kernel
-def factor(nlane: int, nv: int, matrix: Matrix, space: Space):
-    """H = L' D L of a world, L by chunks, and the root of one over D."""
-    thread = wp.tid()
-    worldid = thread / nlane
-    lane = thread - worldid * nlane
-    factor_world(
-        nv, matrix.M_rownnz, matrix.M_rowadr, matrix.M_colind, matrix.H, space.L, space.Dinv, worldid, lane, nlane
-    )
-    sync_warp(nlane)
-    for i in range(lane, nv, nlane):
-        space.root[worldid, i] = wp.sqrt(space.Dinv[worldid, i])
+@wp.func
+def gather_factors(matrix: Matrix, space: Space, worldid: int, lane: int, nlane: int):
+    """The factors of H by chunks of dofs."""
+    for i in range(lane, space.nv, nlane):
+        space.root[worldid, i] = wp.sqrt(matrix.Dinv[worldid, i])
     for e in range(lane, space.L4_size, nlane):
         places = space.gather[e]
         row = wp.vec4()
         for k in range(4):
             if places[k] >= 0:
-                row[k] = space.L[worldid, places[k]]
+                row[k] = matrix.L[worldid, places[k]]
         space.L4[worldid * space.L4_size + e] = row
 
 
@@ -130,6 +121,8 @@ def build_kernel(shape: Shape) -> wp.Kernel:
         dt = bodies.timestep[worldid % bodies.timestep.shape[0]]
         if exists and unit == 0 and lane == 0:
             list_blocks(rows, space, worldid)
-        build(tree, contacts, bodies, work, rows, equalities, space, dt, restitution, exists, worldid, lane, unit, nunit)
+        build(
+            tree, contacts, bodies, work, rows, equalities, space, dt, restitution, exists, worldid, lane, unit, nunit
+        )
 
     return _build

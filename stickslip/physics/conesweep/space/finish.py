@@ -9,9 +9,7 @@ wp.set_module_options({"enable_backward": False})
 
 
 @wp.func
-def finish_dofs(
-    tree: Tree, bodies: Bodies, work: Work, result: Result, worldid: int, lane: int, nlane: int
-):
+def finish_dofs(tree: Tree, bodies: Bodies, work: Work, result: Result, worldid: int, lane: int, nlane: int):
     """Constraint force, acceleration, and the velocity that makes the step's displacement, of the dofs.
 
     The sweeps left impulses, changes of velocity and displacements in their place.

@@ -77,10 +77,8 @@ class Space:
     equality_mask: wp.array[wp.uint64]  # (nequality,)
     equality_adr: wp.array[int]
     gather: wp.array[wp.vec4i]  # (L4_size,) where the numbers of L4 are in L; -1: 0
-    L: wp.array2d[float]  # (nworld, nC) H = L' D L in the sparse structure of M
-    Dinv: wp.array2d[float]  # (nworld, nv)
-    L4: wp.array[wp.vec4]  # (nworld L4_size,) L by chunks
-    root: wp.array2d[float]  # (nworld, dofs of all chunks) root of Dinv
+    L4: wp.array[wp.vec4]  # (nworld L4_size,) L by chunks, where H = L' D L
+    root: wp.array2d[float]  # (nworld, dofs of all chunks) root of one over D
     nactive: wp.array[int]  # (nworld,) blocks that act
     active: wp.array2d[int]  # (nworld, nblock)
     row: wp.array[wp.vec4]  # records of rows
