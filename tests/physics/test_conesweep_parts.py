@@ -9,6 +9,7 @@ import stickslip
 from stickslip.physics.conesweep.layout import ANY, MOST_OF_PAIR, SMOOTH, SPIN, SPINNING
 from stickslip.physics.conesweep.model import own_data
 from stickslip.physics.conesweep.pack import FORCE, PULL, TOUCH, TURN
+from stickslip.physics.conesweep.space.layout import ROUGH_RECORD
 from stickslip.physics.conesweep.sweep.settle import settle_smooth, settle_spin, vec12
 from stickslip.physics.conesweep.sweep.settle_any import settle_any
 
@@ -93,26 +94,60 @@ def test_contacts_in_registers_and_in_memory_settle_alike(device, form, count, p
     assert (np.hypot(slide, spin) <= force[::2, 0][rubs] * (1 + 1e-4)).all()
 
 
-@pytest.mark.parametrize("links", [12, 40, 110])
-def test_large_trees_are_inverted(device, links):
+def dense_rows(z, mask, count, fours, nv):
+    """Rows in contact space, (count, nv), from the chunks of dofs that a mask has."""
+    chunks = [chunk for chunk in range(64) if mask >> chunk & 1]
+    rows = np.zeros((count, 4 * fours * 64))
+    stored = z.reshape(-1)[: count * len(chunks) * 4 * fours].reshape(count, len(chunks), 4 * fours)
+    for k, chunk in enumerate(chunks):
+        rows[:, 4 * fours * chunk : 4 * fours * (chunk + 1)] = stored[:, k]
+    return rows[:, :nv]
+
+
+@pytest.mark.parametrize("links", [6, 40, 300])  # up to 256 dofs a chunk has four of them, above more
+def test_rows_in_contact_space(device, links):
+    """The products of all rows are those of J H^-1 J', found with MuJoCo in C."""
     chain = "".join(
-        f'<body pos="0.05 0 0"><joint axis="0 {i % 2} {1 - i % 2}" armature="0.01"/>'
+        f'<body pos="0.05 0 0"><joint axis="0 {i % 2} {1 - i % 2}" armature="0.01" frictionloss="0.1"/>'
         f'<geom type="capsule" fromto="0 0 0 0.05 0 0" size="0.01" contype="0" conaffinity="0"/>'
         for i in range(links)
     )
-    xml = f'<mujoco><option timestep="0.002"/><worldbody>{chain}{"</body>" * links}</worldbody></mujoco>'
+    xml = f"""<mujoco><option timestep="0.002"/><worldbody><geom type="plane" size="0 0 1"/>{chain}
+      <geom type="sphere" size="20" mass="0.001" condim="6"/>{"</body>" * links}</worldbody></mujoco>"""
     sim = stickslip.Simulation(xml, stickslip.ConeSweep(), nworld=2, device=device)
     angles = np.random.default_rng(0).uniform(-1, 1, (2, links))
     sim.qpos = angles
     sim.step()
-    found = own_data(sim.d).workspace.work.inverse.numpy().reshape(2, links, -1)[:, :, :links]
+    workspace = own_data(sim.d).workspace
+    space, work, shape = workspace.space, workspace.work, workspace.shape
+    records = space.contact.numpy().reshape(-1, ROUGH_RECORD, 4)
+    touch = work.touch.numpy().reshape(-1, int(TOUCH), 4)
+    contact_z = space.contact_z.numpy().reshape(-1, shape.rows * space.contact_fours, 4)
+    row_z = space.row_z.numpy().reshape(2, -1, 4)
     for world in range(2):
         data = mujoco.MjData(sim.mjm)
         data.qpos[:] = angles[world]
         mujoco.mj_forward(sim.mjm, data)
         mass = np.zeros((links, links))
         mujoco.mj_fullM(sim.mjm, data, mass)
-        np.testing.assert_allclose(found[world] @ mass, np.eye(links), atol=2e-3)
+        i = int(work.adr.numpy()[world])
+        assert work.num.numpy()[world] == 1
+        record = records[i]
+        con = int(record[2, 3].view(np.int32))
+        mask = int(record[3, 3].view(np.uint32)) | int(record[4, 3].view(np.uint32)) << 32
+        frame = np.array([touch[i, 0, :3], touch[i, 1, :3], np.cross(touch[i, 0, :3], touch[i, 1, :3])])
+        linear, angular = np.zeros((3, links)), np.zeros((3, links))
+        point = sim.d.contact.pos.numpy()[con].astype(float)
+        mujoco.mj_jac(sim.mjm, data, linear, angular, point, sim.mjm.nbody - 1)
+        J = [frame @ linear, frame @ angular, np.eye(links)]
+        z = [dense_rows(contact_z[con], mask, 6, shape.fours, links)]
+        for block, (mask, adr) in enumerate(zip(space.block_mask.numpy(), space.block_adr.numpy(), strict=True)):
+            count = min(4, links - 4 * block)
+            z.append(dense_rows(row_z[world, adr:], int(mask), 4, shape.fours, links)[:count])
+        z, J = np.concatenate(z), np.concatenate(J)
+        expected = J @ np.linalg.solve(mass, J.T)
+        scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+        np.testing.assert_allclose(z @ z.T / scale, expected / scale, atol=2e-3)
 
 
 def test_two_bodies_with_many_contacts_are_several_pairs(device):

@@ -32,7 +32,8 @@ class ConeSweep(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]
     sweeps: int = parameter(1, "sweeps over all pairs in a substep", 1, 1000)
     passes: int | None = parameter(
         None,
-        "passes over the contacts of a pair in a sweep; None: 4 up to a timestep of 3 ms, 8 above",
+        "passes over the contacts of a pair in a sweep, None: 4 up to a timestep of 3 ms, 8 above; in contact space, "
+        "over all rows and contacts of a world, None: 2",
         1,
         1000,
         kind=int,

@@ -42,7 +42,7 @@ class Result:
 
 @wp.func
 def finish_dofs(tree: Tree, bodies: Bodies, work: Work, result: Result, worldid: int, lane: int, nlane: int):
-    """Constraint force, acceleration, and the velocity that makes the step's displacement, of the dofs of free bodies."""
+    """Constraint force, acceleration, and the velocity that makes the step's displacement, for free bodies."""
     timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
     for i in range(lane, tree.nv, nlane):
         t = tree.dof_treeid[i]

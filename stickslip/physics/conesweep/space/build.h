@@ -10,17 +10,17 @@ const float* const v_free = work.v_free.data + (size_t)worldid * (work.v_free.st
 // z = D^-1/2 L'^-1 x for some rows at once, from the last dof to the first.
 const auto solve_half = [&](auto& x, Mask mask) {
     constexpr int count = sizeof(x) / sizeof(x[0]);
-    #pragma unroll
+    UNROLLED
     for (int k = chunks - 1; k >= 0; --k) {
-        #pragma unroll 1
+        ROLLED
         for (int source = lanes - 1; source >= 0; --source) {
             const int chunk = source + k * lanes;
             if (chunk >= space.nchunk || !MOST_IN_WARP((int)(mask >> chunk & 1))) continue;
-            #pragma unroll
+            UNROLLED
             for (int m = 4 * fours - 1; m >= 0; --m) {
                 const int i = chunk * 4 * fours + m;
                 float value[count];
-                #pragma unroll
+                UNROLLED
                 for (int r = 0; r < count; ++r) value[r] = FROM_LANE(part(x[r][k * fours + m / 4], m % 4), source);
                 if (i >= nv || !(mask >> chunk & 1)) continue;
                 const Mask above = (Mask)space.dof_mask.data[i];
@@ -28,7 +28,7 @@ const auto solve_half = [&](auto& x, Mask mask) {
                 FOR_CHUNKS(above) {
                     for (int n = 0; n < fours; ++n) {
                         const Four c = l[at + n];
-                        #pragma unroll
+                        UNROLLED
                         for (int r = 0; r < count; ++r) add(x[r][k * fours + n], -value[r], c);
                     }
                 }
@@ -37,7 +37,7 @@ const auto solve_half = [&](auto& x, Mask mask) {
     }
     FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
         const Four s = root[chunk * fours + n];
-        #pragma unroll
+        UNROLLED
         for (int r = 0; r < count; ++r) {
             Four& a = x[r][k * fours + n];
             a.x *= s.x;
@@ -49,9 +49,9 @@ const auto solve_half = [&](auto& x, Mask mask) {
 };
 const auto clear = [&](auto& x) {
     constexpr int count = sizeof(x) / sizeof(x[0]);
-    #pragma unroll
+    UNROLLED
     for (int r = 0; r < count; ++r) {
-        #pragma unroll
+        UNROLLED
         for (int n = 0; n < own; ++n) x[r][n] = zero;
     }
 };
@@ -62,14 +62,14 @@ const auto add_body = [&](auto& x, Mask mask, const auto& wrench, const float* p
     const float a0 = point[0] - com[0], a1 = point[1] - com[1], a2 = point[2] - com[2];
     FOR_CHUNKS(mask) {
         const int moves = space.moves.data[body * space.nchunk + chunk];
-        #pragma unroll
+        UNROLLED
         for (int m = 0; m < 4 * fours; ++m) {
             if (!(moves >> m & 1)) continue;
             const int i = chunk * 4 * fours + m;
             const float* const c = axes + 6 * i;
             const float t0 = c[0], t1 = c[1], t2 = c[2];
             const float l0 = c[3] + t1 * a2 - t2 * a1, l1 = c[4] + t2 * a0 - t0 * a2, l2 = c[5] + t0 * a1 - t1 * a0;
-            #pragma unroll
+            UNROLLED
             for (int r = 0; r < count; ++r) {
                 const float* const w = wrench[r];
                 const float value = sign * ((w[0] * t0 + w[1] * t1 + w[2] * t2) + (w[3] * l0 + w[4] * l1 + w[5] * l2));
@@ -86,12 +86,12 @@ const auto add_body = [&](auto& x, Mask mask, const auto& wrench, const float* p
 // Products of rows: of each with itself, and of all with the first `firsts`, into a matrix.
 const auto multiply_rows = [&](const auto& x, auto& products) {
     constexpr int count = sizeof(x) / sizeof(x[0]);
-    #pragma unroll
+    UNROLLED
     for (int r = 0, e = 0; r < count; ++r) {
-        #pragma unroll
+        UNROLLED
         for (int c = 0; c <= r; ++c, ++e) {
             float total = 0.0f;
-            #pragma unroll
+            UNROLLED
             for (int n = 0; n < own; ++n) total += dot(x[r][n], x[c][n]);
             products[e] = total;
         }
@@ -104,33 +104,33 @@ const auto make_rows = [&](auto& x, Mask mask, const auto& wrench, const float* 
                            auto& products) {
     constexpr int count = sizeof(x) / sizeof(x[0]);
     float apart[count];
-    #pragma unroll
+    UNROLLED
     for (int r = 0; r < count; ++r) apart[r] = 0.0f;
     const bool is_one_tree = body1 != body2 && tree.body_treeid.data[body1] == tree.body_treeid.data[body2];
     if (MOST_IN_WARP(is_one_tree ? 1 : 0)) {
-        #pragma unroll 1
+        ROLLED
         for (int side = 0; side < 2; ++side) {
             clear(x);
             add_body(x, mask, wrench, point, side ? body2 : body1, 1.0f, speed);
             solve_half(x, mask);
-            #pragma unroll
+            UNROLLED
             for (int r = 0; r < count; ++r)
-                #pragma unroll
+                UNROLLED
                 for (int n = 0; n < own; ++n) apart[r] += dot(x[r][n], x[r][n]);
         }
         add_lanes(apart);
-        #pragma unroll
+        UNROLLED
         for (int r = 0; r < count; ++r) apart[r] = is_one_tree ? apart[r] : 0.0f;
     }
     clear(x);
-    #pragma unroll
+    UNROLLED
     for (int r = 0; r < count; ++r) speed[r] = 0.0f;
-    #pragma unroll 1
+    ROLLED
     for (int side = 0; side < 2; ++side) add_body(x, mask, wrench, point, side ? body2 : body1, side ? 1.0f : -1.0f, speed);
     add_lanes(speed);
     solve_half(x, mask);
     multiply_rows(x, products);
-    #pragma unroll
+    UNROLLED
     for (int r = 0, e = 0; r < count; e += ++r)
         if (products[e + r] < locked * apart[r]) products[e + r] = 0.0f;
 };
@@ -138,7 +138,7 @@ const auto store_rows = [&](const auto& x, Mask mask, Four* z) {
     constexpr int count = sizeof(x) / sizeof(x[0]);
     const int size = COUNT_BITS(mask) * fours;
     FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
-        #pragma unroll
+        UNROLLED
         for (int r = 0; r < count; ++r) z[r * size + at + n] = x[r][k * fours + n];
     }
 };
@@ -146,11 +146,11 @@ const auto store_rows = [&](const auto& x, Mask mask, Four* z) {
 // rows on dofs, four a block
 const int nrow = exists ? rows.n : 0, nblock = (nrow + 3) / 4;
 const int block_runs = has_rows ? MOST_IN_WARP((nblock - unit + nunit - 1) / nunit) : 0;
-#pragma unroll 1
+ROLLED
 for (int run = 0, b = unit; run < block_runs; ++run, b += nunit) {
     int kind[4];
     bool acts = false;
-    #pragma unroll
+    UNROLLED
     for (int r = 0; r < 4; ++r) {
         const int row = 4 * b + r;
         kind[r] = row < nrow ? rows.kind.data[(size_t)worldid * nrow + row] : 0;
@@ -162,7 +162,7 @@ for (int run = 0, b = unit; run < block_runs; ++run, b += nunit) {
     float speed[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     clear(x);
     const float* const values = rows.val.data + (size_t)worldid * (rows.val.strides[0] / sizeof(float));
-    #pragma unroll
+    UNROLLED
     for (int r = 0; r < 4; ++r) {
         if (kind[r] == 0) continue;
         for (int n = rows.adr.data[4 * b + r]; n < rows.adr.data[4 * b + r] + rows.nnz.data[4 * b + r]; ++n) {
@@ -170,7 +170,7 @@ for (int run = 0, b = unit; run < block_runs; ++run, b += nunit) {
             const float value = values[n];
             speed[r] += value * v_free[i];
             FOR_CHUNKS(mask) {
-                #pragma unroll
+                UNROLLED
                 for (int m = 0; m < 4 * fours; ++m) {
                     if (i != chunk * 4 * fours + m) continue;
                     Four& a = x[r][k * fours + m / 4];
@@ -188,7 +188,7 @@ for (int run = 0, b = unit; run < block_runs; ++run, b += nunit) {
     if (acts)
         store_rows(x, mask, reinterpret_cast<Four*>(space.row_z.data) + (size_t)worldid * space.row_size + space.block_adr.data[b]);
     if (acts && lane == 0) {
-        #pragma unroll
+        UNROLLED
         for (int r = 0; r < 4; ++r) {
             Four* const record = reinterpret_cast<Four*>(space.row.data)
                 + ((size_t)worldid * nblock * 4 + 4 * b + r) * row_record;
@@ -214,7 +214,7 @@ for (int run = 0, b = unit; run < block_runs; ++run, b += nunit) {
 // connects and welds: six wrenches about the point of each
 const int nequality = exists ? equalities.n : 0;
 const int equality_runs = has_equalities ? MOST_IN_WARP((nequality - unit + nunit - 1) / nunit) : 0;
-#pragma unroll 1
+ROLLED
 for (int run = 0, e = unit; run < equality_runs; ++run, e += nunit) {
     const int n = e < nequality ? e : 0;
     const size_t place = (size_t)worldid * nequality + n;
@@ -245,7 +245,7 @@ for (int run = 0, e = unit; run < equality_runs; ++run, e += nunit) {
 // contacts
 const int adr = work.adr.data[worldid], num = exists ? work.num.data[worldid] : 0;
 const int contact_runs = MOST_IN_WARP((num - unit + nunit - 1) / nunit);
-#pragma unroll 1
+ROLLED
 for (int run = 0, n = unit; run < contact_runs; ++run, n += nunit) {
     const bool acts = n < num;
     const int i = acts ? adr + n : 0;
@@ -261,9 +261,9 @@ for (int run = 0, n = unit; run < contact_runs; ++run, n += nunit) {
                                {b.x, b.y, b.z},
                                {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x}};
     float wrench[contact_rows][6];
-    #pragma unroll
+    UNROLLED
     for (int r = 0; r < contact_rows; ++r) {
-        #pragma unroll
+        UNROLLED
         for (int c = 0; c < 3; ++c) {
             const bool acts = r < dim;
             wrench[r][c] = r < 3 || !acts ? 0.0f : frame[r % 3][c];

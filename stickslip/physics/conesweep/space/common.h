@@ -15,6 +15,8 @@
 #define FROM_LANE(v, source) __shfl_sync(0xffffffffu, v, source, lanes)
 #define MOST_IN_WARP(v) __reduce_max_sync(0xffffffffu, v)
 #define ALL_READ() __syncwarp()
+#define UNROLLED _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
 #define ROOT(a) rsqrtf(a)
 #define DIVIDE(a, b) __fdividef(a, b)
 #else
@@ -22,6 +24,8 @@
 #define FROM_LANE(v, source) (v)
 #define MOST_IN_WARP(v) (v)
 #define ALL_READ()
+#define UNROLLED
+#define ROLLED
 #define ROOT(a) (1.0f / wp::sqrt(a))
 #define DIVIDE(a, b) ((a) / (b))
 #endif
@@ -44,9 +48,9 @@ const auto clamp = [](float v, float a, float b) { return v < a ? a : v > b ? b 
 // The sums over lanes of a few numbers, for all lanes.
 const auto add_lanes = [&](auto& values) {
 #if defined(__CUDA_ARCH__)
-    #pragma unroll
+    UNROLLED
     for (int o = lanes / 2; o > 0; o /= 2) {
-        #pragma unroll
+        UNROLLED
         for (int n = 0; n < sizeof(values) / sizeof(float); ++n) values[n] += __shfl_xor_sync(0xffffffffu, values[n], o);
     }
 #endif
@@ -54,7 +58,7 @@ const auto add_lanes = [&](auto& values) {
 // For each own chunk k (number `chunk`) in a mask: its place `at` among those of the mask, in vectors of four.
 #if defined(__CUDA_ARCH__)
 #define FOR_CHUNKS(mask)                                                              \
-    _Pragma("unroll") for (int k = 0, chunk = lane; k < chunks; ++k, chunk += lanes)  \
+    UNROLLED for (int k = 0, chunk = lane;          k < chunks; ++k, chunk += lanes)  \
         if (chunk < most_chunks && ((mask) >> chunk & 1))                             \
             for (int at = COUNT_BITS((mask) & (((Mask)1 << chunk) - 1)) * fours, once = 1; once; once = 0)
 #else
@@ -72,13 +76,13 @@ constexpr bool is_kept = false;
 const auto fetch = [&](auto& kept, const Four* z, int size, Mask mask, int count) {
     if (!is_kept) return;
     constexpr int most = sizeof(kept) / sizeof(kept[0]);
-    #pragma unroll
+    UNROLLED
     for (int k = 0, chunk = lane; k < chunks; ++k, chunk += lanes) {
         const bool is_in = chunk < most_chunks && (mask >> chunk & 1);
         const Four* const from = z + COUNT_BITS(mask & (((Mask)1 << (chunk & (most_chunks - 1))) - 1)) * fours;
-        #pragma unroll
+        UNROLLED
         for (int r = 0; r < most; ++r) {
-            #pragma unroll
+            UNROLLED
             for (int n = 0; n < fours; ++n) kept[r][k * fours + n] = is_in && r < count ? from[r * size + n] : zero;
         }
     }
@@ -87,14 +91,14 @@ const auto fetch = [&](auto& kept, const Four* z, int size, Mask mask, int count
 const auto multiply = [&](const auto& kept, const Four* z, int size, Mask mask, int count, const Four* v, float* sums) {
     constexpr int most = sizeof(kept) / sizeof(kept[0]);
     if (is_kept) {
-        #pragma unroll
+        UNROLLED
         for (int r = 0; r < most; ++r) {
-            #pragma unroll
+            UNROLLED
             for (int n = 0; n < own; ++n) sums[r] += dot(kept[r][n], v[n]);
         }
     } else {
         FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
-            #pragma unroll
+            UNROLLED
             for (int r = 0; r < most; ++r)
                 if (r < count) sums[r] += dot(z[r * size + at + n], v[k * fours + n]);
         }
@@ -104,14 +108,14 @@ const auto multiply = [&](const auto& kept, const Four* z, int size, Mask mask, 
 const auto apply = [&](const auto& kept, const Four* z, int size, Mask mask, int count, const float* d, Four* v) {
     constexpr int most = sizeof(kept) / sizeof(kept[0]);
     if (is_kept) {
-        #pragma unroll
+        UNROLLED
         for (int r = 0; r < most; ++r) {
-            #pragma unroll
+            UNROLLED
             for (int n = 0; n < own; ++n) add(v[n], d[r], kept[r][n]);
         }
     } else {
         FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
-            #pragma unroll
+            UNROLLED
             for (int r = 0; r < most; ++r)
                 if (r < count) add(v[k * fours + n], d[r], z[r * size + at + n]);
         }

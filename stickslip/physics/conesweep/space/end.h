@@ -5,3 +5,5 @@
 #undef ROOT
 #undef DIVIDE
 #undef FOR_CHUNKS
+#undef UNROLLED
+#undef ROLLED

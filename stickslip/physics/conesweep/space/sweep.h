@@ -7,7 +7,7 @@
 //
 // Why C++: y and x stay in registers, in arrays that unrolled loops index.
 Four y[own], x[own], pushed[own], y0[own], y1[own];
-#pragma unroll
+UNROLLED
 for (int n = 0; n < own; ++n) y[n] = x[n] = pushed[n] = y0[n] = y1[n] = zero;
 
 const int nrow = rows.n, nblock = (nrow + 3) / 4;
@@ -56,14 +56,14 @@ const auto cancel = [&](const float* K, const float* u, int count, float* out) {
         left[i] = u[i];
         out[i] = 0.0f;
     }
-    #pragma unroll 1
+    ROLLED
     for (int run = 0; run < inner; ++run) {
-        #pragma unroll
+        UNROLLED
         for (int i = 0; i < 6; ++i) {
             if (i < 6 - count || K[7 * i] <= tiny) continue;
             const float change = DIVIDE(-left[i], K[7 * i]);
             out[i] += change;
-            #pragma unroll
+            UNROLLED
             for (int j = 0; j < 6; ++j) left[j] += K[6 * j + i] * change;
         }
     }
@@ -79,11 +79,11 @@ const auto visit_rows = [&](Four* record, bool acts, int task, bool is_first) {
     fetch(kept, z, size, mask, 4);
     float d[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     if (task == start) {
-        #pragma unroll
+        UNROLLED
         for (int r = 0; r < 4; ++r) d[r] = record[r * row_record + 1].y;
     } else {
         Four a[4], b[4], c[4];
-        #pragma unroll
+        UNROLLED
         for (int r = 0; r < 4; ++r) {
             a[r] = record[r * row_record];
             b[r] = record[r * row_record + 1];
@@ -98,20 +98,20 @@ const auto visit_rows = [&](Four* record, bool acts, int task, bool is_first) {
             add_lanes(moved);
         }
         ALL_READ();
-        #pragma unroll
+        UNROLLED
         for (int r = 0; r < 4; ++r) {
             const float coupling[3] = {c[r].x, c[r].y, c[r].z};
             const bool is_limit = bits(b[r].w) == limit;
             u[r] += a[r].x;
             if (task == push) {
-                #pragma unroll
+                UNROLLED
                 for (int q = 0; q < r; ++q) moved[r] += coupling[q] * d[q];
                 const float error = a[r].y + h * u[r] + (is_limit ? slop : 0.0f);
                 const float wanted = clamp(-share * error, -fastest * h, fastest * h) - moved[r];
                 const bool moves = bits(b[r].w) != friction && (!is_limit || (error < 0.0f && wanted > 0.0f));
                 d[r] = acts && moves ? wanted * b[r].x : 0.0f;
             } else {
-                #pragma unroll
+                UNROLLED
                 for (int q = 0; q < r; ++q) u[r] += coupling[q] * d[q];
                 if (is_first) {
                     a[r].y = record[r * row_record + 3].x + elapsed * a[r].x + moved[r];
@@ -138,13 +138,13 @@ const auto visit_equality = [&](int number, bool exists_here, int task) {
     const float* const K = equality_K + 36 * number;
     float d[6];
     if (task == start) {
-        #pragma unroll
+        UNROLLED
         for (int r = 0; r < 6; ++r) d[r] = dt * equality_f[6 * number + r];
     } else {
         float u[6] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f}, moved[6] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
         float done[6] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
         FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
-            #pragma unroll
+            UNROLLED
             for (int r = 0; r < 6; ++r) {
                 const Four s = z[r * size + at + n];
                 u[r] += dot(s, y[k * fours + n]);
@@ -154,12 +154,12 @@ const auto visit_equality = [&](int number, bool exists_here, int task) {
             }
         }
         add_lanes(u);
-        #pragma unroll
+        UNROLLED
         for (int r = 0; r < 6; ++r) u[r] += equality_speed[6 * number + r];
         if (task == push) {
             add_lanes(moved);
             add_lanes(done);
-            #pragma unroll
+            UNROLLED
             for (int r = 0; r < 6; ++r) {
                 const float error = equality_error[6 * number + r] + moved[r] + elapsed * equality_speed[6 * number + r] + h * u[r];
                 u[r] = clamp(share * error, -fastest * h, fastest * h) + done[r];
@@ -167,17 +167,17 @@ const auto visit_equality = [&](int number, bool exists_here, int task) {
             cancel(K, u, count, d);
         } else {
             float f[6];
-            #pragma unroll
+            UNROLLED
             for (int r = 0; r < 6; ++r) f[r] = equality_f[6 * number + r];
             cancel(K, u, count, d);
             ALL_READ();
-            #pragma unroll
+            UNROLLED
             for (int r = 0; r < 6; ++r)
                 if (acts) equality_f[6 * number + r] = f[r] + d[r] * per_dt;
         }
     }
     FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
-        #pragma unroll
+        UNROLLED
         for (int r = 0; r < 6; ++r) {
             const Four s = z[r * size + at + n];
             if (task == push) add(pushed[k * fours + n], d[r], s);
@@ -195,7 +195,7 @@ const auto turn = [&](Four* record, const float* slip, float normal, int dim, co
     const float before[5] = {f.y, f.z, old.x, old.y, old.z};
     const float surface[5] = {m1.y, m1.z, m1.w, 0.0f, 0.0f};
     float t[5], size = 0.0f, grip[5];
-    #pragma unroll
+    UNROLLED
     for (int i = 0; i < 5; ++i) {
         const bool acts = i < dim - 1;
         t[i] = acts ? before[i] - (slip[i] + surface[i]) * gain[i] : 0.0f;
@@ -203,7 +203,7 @@ const auto turn = [&](Four* record, const float* slip, float normal, int dim, co
         size += t[i] * t[i] * grip[i] * grip[i];
     }
     if (normal <= 0.0f) {
-        #pragma unroll
+        UNROLLED
         for (int i = 0; i < 5; ++i) t[i] = 0.0f;
     } else if (size > normal * normal) {
         if (dim == 3 && mu[0] == mu[1]) {
@@ -216,7 +216,7 @@ const auto turn = [&](Four* record, const float* slip, float normal, int dim, co
             for (int iteration = 0; iteration < 6; ++iteration) {
                 float slope = 0.0f;
                 total = 0.0f;
-                #pragma unroll
+                UNROLLED
                 for (int i = 0; i < 5; ++i) {
                     const float rate = gain[i] * grip[i] * grip[i], shrink = DIVIDE(1.0f, 1.0f + nu * rate);
                     const float q = t[i] * grip[i] * shrink, share_of = q * q;
@@ -229,11 +229,11 @@ const auto turn = [&](Four* record, const float* slip, float normal, int dim, co
             }
             record[5].y = nu;
             const float scale = least_of(1.0f, normal * ROOT(most_of(total, 1.0e-30f)));
-            #pragma unroll
+            UNROLLED
             for (int i = 0; i < 5; ++i) t[i] *= DIVIDE(scale, 1.0f + nu * gain[i] * grip[i] * grip[i]);
         }
     }
-    #pragma unroll
+    UNROLLED
     for (int i = 0; i < 5; ++i) d[i + 1] = t[i] - before[i];
     record[8] = Four{t[2], t[3], t[4], old.w};
 };
@@ -263,13 +263,13 @@ const auto visit_contact = [&](Four* record, bool acts, int task, bool is_first)
         }
     } else {
         float u[contact_rows], moved[1] = {0.0f};
-        #pragma unroll
+        UNROLLED
         for (int r = 0; r < contact_rows; ++r) u[r] = 0.0f;
         multiply(kept, z, size, mask, task == push ? 1 : dim, y, u);
         add_lanes(u);
         if (is_first || task == push) {
             float ignored[contact_rows];
-            #pragma unroll
+            UNROLLED
             for (int r = 0; r < contact_rows; ++r) ignored[r] = 0.0f;
             if (task == push) multiply(kept, z, size, mask, 1, pushed, ignored);
             else multiply(kept, z, size, mask, 1, x, ignored);
@@ -353,19 +353,19 @@ const auto mark_forces = [&](bool acts, float gain) {
 };
 
 // Runs over all units: the warm start, then for each substep its sweeps with their passes, and one that takes out depth.
+// Always in the same order: forth and back, the unit where it turns would be resolved twice in a row.
 const int most_sweeps = MOST_IN_WARP(substeps) * sweeps, most_passes = MOST_IN_WARP(passes);
 const int most_blocks = MOST_IN_WARP(nactive), most_equalities = MOST_IN_WARP(nequality), most_contacts = MOST_IN_WARP(num);
 const int nsweep = substeps * sweeps;
 int n = most_blocks + most_equalities + most_contacts > 0 ? -1 : most_sweeps, run = 0, task = start;
-#pragma unroll 1
+ROLLED
 while (n < most_sweeps) {
-    const bool is_back = task == settle && run % 2 == 1;
     const bool is_first = task == settle && run == 0 && n % sweeps == 0;
     const bool is_second = n % 2 == 1;
     const bool goes_on = n < nsweep && (task != settle || run < passes);  // this world
     const bool may_jump = jump > 0.0f && n / 2 * 2 + 2 < nsweep;
     if (task == settle && run == 0 && jump > 0.0f) {
-        #pragma unroll
+        UNROLLED
         for (int e = 0; e < own; ++e) {
             if (is_second) y1[e] = y[e];
             else y0[e] = y[e];
@@ -373,28 +373,28 @@ while (n < most_sweeps) {
         if (is_second) mark_forces(may_jump, 0.0f);
     }
     if (has_rows) {
-        #pragma unroll 1
+        ROLLED
         for (int e = 0; e < most_blocks; ++e) {
             const bool acts = goes_on && e < nactive;
-            visit_rows(acts ? rows_at(is_back ? nactive - 1 - e : e) : idle_rows, acts, task, is_first);
+            visit_rows(acts ? rows_at(e) : idle_rows, acts, task, is_first);
         }
     }
     if (has_equalities) {
-        #pragma unroll 1
+        ROLLED
         for (int e = 0; e < most_equalities; ++e) {
             const bool acts = goes_on && e < nequality;
-            visit_equality(acts ? (is_back ? nequality - 1 - e : e) : 0, acts, task);
+            visit_equality(acts ? e : 0, acts, task);
         }
     }
-    #pragma unroll 1
+    ROLLED
     for (int e = 0; e < most_contacts; ++e) {
         const bool acts = goes_on && e < num;
-        visit_contact(acts ? contact_records + (is_back ? num - 1 - e : e) * contact_record : idle_contact, acts, task, is_first);
+        visit_contact(acts ? contact_records + e * contact_record : idle_contact, acts, task, is_first);
     }
     if (task == settle && run == most_passes - 1 && is_second && jump > 0.0f) {
         // Aitken: where two sweeps change a world in the same way, go to where all further ones would lead
         float sums[3] = {0.0f, 0.0f, 0.0f};
-        #pragma unroll
+        UNROLLED
         for (int e = 0; e < own; ++e) {
             Four p = y1[e], q = y[e];
             add(p, -1.0f, y0[e]);
@@ -408,7 +408,7 @@ while (n < most_sweeps) {
         const float ratio = sums[1] / most_of(sums[0], 1.0e-30f);
         const bool jumps = may_jump && sums[1] > 0.0f && cosine > alike && ratio < 1.0f;
         const float gain = jumps ? least_of(least_of(ratio / (1.0f - ratio), jump), astray / most_of(1.0f - cosine, 1.0e-6f)) : 0.0f;
-        #pragma unroll
+        UNROLLED
         for (int e = 0; e < own; ++e) {
             Four q = y[e];
             add(q, -1.0f, y1[e]);
@@ -421,7 +421,7 @@ while (n < most_sweeps) {
         task = settle;
         n = 0;
     } else if (task == push) {
-        #pragma unroll
+        UNROLLED
         for (int e = 0; e < own; ++e) {
             add(x[e], goes_on ? h : 0.0f, y[e]);
             add(x[e], 1.0f, pushed[e]);
@@ -454,10 +454,10 @@ float* const out_v = result.qacc.data + (size_t)worldid * nv;
 float* const out_x = result.velocity.data + (size_t)worldid * nv;
 float* const out_f = result.qfrc_constraint.data + (size_t)worldid * nv;
 Four force[own];
-#pragma unroll
+UNROLLED
 for (int k = 0; k < chunks; ++k) {
     const int chunk = lane + k * lanes;
-    #pragma unroll
+    UNROLLED
     for (int n = 0; n < fours; ++n) {
         const int e = k * fours + n;
         const Four s = chunk < space.nchunk ? root[chunk * fours + n] : zero;
@@ -468,11 +468,11 @@ for (int k = 0; k < chunks; ++k) {
         x[e] = Four{x[e].x * s.x, x[e].y * s.y, x[e].z * s.z, x[e].w * s.w};
     }
 }
-#pragma unroll
+UNROLLED
 for (int own_chunk = 0; own_chunk < chunks; ++own_chunk) {
-    #pragma unroll 1
+    ROLLED
     for (int source = 0; source < lanes && source + own_chunk * lanes < space.nchunk; ++source) {
-        #pragma unroll
+        UNROLLED
         for (int m = 0; m < 4 * fours; ++m) {
             const int i = (source + own_chunk * lanes) * 4 * fours + m;
             if (i >= nv) continue;
@@ -497,9 +497,9 @@ for (int own_chunk = 0; own_chunk < chunks; ++own_chunk) {
         }
     }
 }
-#pragma unroll
+UNROLLED
 for (int k = 0; k < chunks; ++k) {
-    #pragma unroll
+    UNROLLED
     for (int m = 0; m < 4 * fours; ++m) {
         const int i = (lane + k * lanes) * 4 * fours + m;
         if (i >= nv || !exists) continue;

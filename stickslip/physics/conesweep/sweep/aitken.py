@@ -29,7 +29,7 @@ def mark(tree: Tree, work: Work, is_second: bool, worldid: int, lane: int, nlane
 
 @wp.func
 def compare(tree: Tree, work: Work, worldid: int, lane: int, nlane: int) -> wp.vec3:
-    """Products of the changes of two sweeps, of impulse and velocity: first with first, with second, second with second."""
+    """Products of the changes of two sweeps, impulse by velocity: first by first, first by second, second by second."""
     out = wp.vec3()
     for t in range(lane, tree.ntree, nlane):
         at = (worldid * tree.nbody + tree.tree_lone[t]) * ROWS
