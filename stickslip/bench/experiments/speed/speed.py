@@ -198,8 +198,8 @@ class Speed(Experiment[Settings]):
         rows = -(-len(result.cases) // columns)
         height = 0.9 + 0.34 * len(result.methods)
         title = (
-            f"stages of a step on {result.machine['device']}; black: all; x: of the faster MuJoCo Warp;"
-            " contacts, memory per world"
+            f"stages of a step on {result.machine['device']}, all of it (black),\n"
+            "(speed of MuJoCo Warp), time of MuJoCo in C, contacts, memory per world"
         )
         fig, axes = style.figure(title, rows, columns, height=height)
         names = _stage_names(result)
@@ -338,14 +338,14 @@ def _draw_stages(ax: Any, result: Result, case: str, names: Sequence[str]) -> No
             text += f" ({timing.times(ratio)})"
         over = result.metric(label, case, "time_over_mujoco_c")
         if np.isfinite(over) and label != methods.IN_C:
-            text += f", {style.number(over)} x the time of C"
+            text += f", {style.number(over)} x C"
         contacts, memory = (result.metric(label, case, name) for name in ("contacts_per_world", "bytes_per_world"))
-        text += f", {style.number(contacts)} contacts"
+        text += f", {style.number(contacts)}"
         if np.isfinite(memory):
             text += f", {style.number(1e-3 * memory)} kB"
         ax.text(ends[row] + 0.015 * widest, row, text, va="center", fontsize=8.5, color=style.INK)
     ax.set_yticks(range(len(ran)), [style.short(label) for label in ran])
     ax.invert_yaxis()
-    ax.set_xlim(0, 2.05 * widest or 1.0)
+    ax.set_xlim(0, 2.3 * widest or 1.0)
     ax.grid(False, axis="y")
     style.label(ax, case, "ms")
