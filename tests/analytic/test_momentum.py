@@ -159,15 +159,24 @@ def test_constraints_exert_no_wrench_on_the_whole(physics: ss.Physics, device: s
             force, torque = total_wrench(sim.mjm, qpos[w], qfrc)
             # a force is the sum of about thirty facets, which cancel within a contact: so much of each is rounding
             largest = np.abs(qfrc).max() + contacts.force[contacts.world == w, 0].sum()
-            np.testing.assert_allclose(force, 0.0, atol=1e-5 * largest + 1e-6)
-            np.testing.assert_allclose(torque, 0.0, atol=1e-5 * largest + 1e-6)
+            # in contact space they are impulses times the factors of H, which cancel within a tree
+            np.testing.assert_allclose(force, 0.0, atol=1e-5 * largest + 5e-6)
+            np.testing.assert_allclose(torque, 0.0, atol=1e-5 * largest + 5e-6)
     assert touching[2] > 20
     assert sim.health().ok
 
 
-@pytest.mark.parametrize("physics", [ss.ComFree(), ss.ConeSweep()], ids=["comfree", "cone-sweep"])
-def test_articulated_bodies_keep_their_momentum(physics: ss.Physics, device: str) -> None:
-    """The same scene over 0.2 s of small steps: to a hundredth of what flies about, which is the integrator's error."""
+@pytest.mark.parametrize(
+    "physics, share",
+    [(ss.ComFree(), 0.01), (ss.ConeSweep(correction=0.0), 0.005), (ss.ConeSweep(), 0.02)],
+    ids=["comfree", "cone-sweep-without-correction", "cone-sweep"],
+)
+def test_articulated_bodies_keep_their_momentum(physics: ss.Physics, share: float, device: str) -> None:
+    """The same scene over 0.2 s of small steps, to a share of what flies about.
+
+    That is the integrator's error, and that of taking out depth: positions change, and velocities of joints then mean
+    another momentum.
+    """
     sim = ss.Simulation(TREES, physics, device=device, timestep=2e-4, nconmax=40, njmax=320)
     start = sim.state
     linear, angular = support.momentum(sim.mjm, start.qpos[0], start.qvel[0])
@@ -175,8 +184,8 @@ def test_articulated_bodies_keep_their_momentum(physics: ss.Physics, device: str
     state = sim.state
     after_linear, after_angular = support.momentum(sim.mjm, state.qpos[0], state.qvel[0])
     assert np.abs(state.qvel - start.qvel).max() > 0.5 and sim.health().ncon_peak > 0
-    np.testing.assert_allclose(after_linear, linear, atol=0.01 * np.abs(linear).max())
-    np.testing.assert_allclose(after_angular, angular, atol=0.01 * np.abs(angular).max())
+    np.testing.assert_allclose(after_linear, linear, atol=share * np.abs(linear).max())
+    np.testing.assert_allclose(after_angular, angular, atol=share * np.abs(angular).max())
 
 
 LINKED = """

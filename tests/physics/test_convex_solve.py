@@ -663,7 +663,7 @@ def test_forces_are_those_of_mujoco(device, feature):
 
 
 @pytest.mark.parametrize(
-    "scene, dt, least", [("hard-clutter", 0.01, 1e-4), ("humanoid", 0.002, 1e-5), ("hand", 0.002, 1e-5)]
+    "scene, dt, least", [("hard-clutter", 0.01, 1e-4), ("humanoid", 0.002, 1e-5), ("hand", 0.002, 3e-6)]
 )
 def test_single_precision_would_not_do(scene: str, dt: float, least: float) -> None:
     """At the solution, the gradient over mass in single precision is far above what an accuracy of 1e-5 asks for, 1e-8.
