@@ -19,10 +19,15 @@ def check_options(m: Model) -> None:
 
 
 def make_rows(m: Model, d: mjw.Data) -> None:
-    """In the place of MuJoCo Warp's `make_constraint`: no rows, but those of limits for sensors that read them now."""
-    for count in (d.ne, d.nf, d.nl, d.nefc):
-        count.zero_()
-    if m.sensor_limitpos_adr.size + m.sensor_limitvel_adr.size and not m.opt.disableflags & _NO_LIMITS:
+    """In the place of MuJoCo Warp's `make_constraint`: no rows, but those of limits for sensors that read them now.
+
+    All rows come with their forces, in `resolve`.
+    """
+    sensed = m.sensor_limitpos_adr.size + m.sensor_limitvel_adr.size
+    if sensed or m.opt.disableflags & mjw.DisableBit.CONSTRAINT or m.nv == 0:
+        for count in (d.ne, d.nf, d.nl, d.nefc):
+            count.zero_()
+    if sensed and not m.opt.disableflags & _NO_LIMITS:
         solver.write_limit_rows(m, d, own_data(d).workspace)
 
 

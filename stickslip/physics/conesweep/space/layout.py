@@ -95,11 +95,13 @@ def fours_of_chunk(nv: int) -> int:
 
 
 def shape_of(mjm: mujoco.MjModel, rows: int, lanes: int, has_rows: bool, has_equalities: bool) -> Shape:
-    """The shape of a model; the chunks of a lane are a power of two, so that there are few kernels for many models."""
+    """The shape of a model: one of few, so that there are few kernels to compile for many models."""
     fours = fours_of_chunk(mjm.nv)
-    chunks = 1
+    chunks, growth = (1, 2) if lanes > 1 else (4, 4)
     while 4 * fours * chunks * lanes < mjm.nv:
-        chunks *= 2
+        chunks *= growth
+    if lanes == 1:  # no registers to spare
+        has_rows = has_equalities = True
     return Shape(rows, fours, chunks, lanes, has_rows, has_equalities)
 
 
