@@ -1,4 +1,4 @@
-"""The physics `ConeSweep`: contact that sticks, resolved pair by pair in a fixed number of sweeps."""
+"""The physics `ConeSweep`: contact that sticks, resolved in a fixed number of sweeps."""
 
 import dataclasses
 from typing import ClassVar, final
@@ -21,7 +21,7 @@ from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
 @parameters.checked
 @dataclasses.dataclass(frozen=True)
 class ConeSweep(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]):
-    """Rigid contact with stick-slip friction: a fixed number of warm-started sweeps over pairs of bodies."""
+    """Rigid contact with stick-slip friction: a fixed number of warm-started sweeps over all contacts."""
 
     name: ClassVar[str] = "cone-sweep"
     reads_weights: ClassVar[bool] = False
