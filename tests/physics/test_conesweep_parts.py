@@ -9,7 +9,7 @@ import stickslip
 from stickslip.physics.conesweep.layout import ANY, MOST_OF_PAIR, SMOOTH, SPIN, SPINNING
 from stickslip.physics.conesweep.model import own_data
 from stickslip.physics.conesweep.pack import FORCE, PULL, TOUCH, TURN
-from stickslip.physics.conesweep.space.layout import ROUGH_RECORD
+from stickslip.physics.conesweep.space.layout import BLOCK_RECORD, ROUGH_RECORD
 from stickslip.physics.conesweep.sweep.settle import settle_smooth, settle_spin, vec12
 from stickslip.physics.conesweep.sweep.settle_any import settle_any
 
@@ -123,6 +123,7 @@ def test_rows_in_contact_space(device, links):
     records = space.contact.numpy().reshape(-1, ROUGH_RECORD, 4)
     touch = work.touch.numpy().reshape(-1, int(TOUCH), 4)
     contact_z = space.contact_z.numpy().reshape(-1, shape.rows * space.contact_fours, 4)
+    blocks = space.row.numpy().reshape(2, space.nblock, BLOCK_RECORD, 4)
     row_z = space.row_z.numpy().reshape(2, -1, 4)
     for world in range(2):
         data = mujoco.MjData(sim.mjm)
@@ -141,9 +142,11 @@ def test_rows_in_contact_space(device, links):
         mujoco.mj_jac(sim.mjm, data, linear, angular, point, sim.mjm.nbody - 1)
         J = [frame @ linear, frame @ angular, np.eye(links)]
         z = [dense_rows(contact_z[con], mask, 6, shape.fours, links)]
-        for block, (mask, adr) in enumerate(zip(space.block_mask.numpy(), space.block_adr.numpy(), strict=True)):
+        assert space.nactive.numpy()[world] == space.nblock
+        for block in range(space.nblock):
+            adr, low, high = blocks[world, block, 8, :3].view(np.uint32).tolist()
             count = min(4, links - 4 * block)
-            z.append(dense_rows(row_z[world, adr:], int(mask), 4, shape.fours, links)[:count])
+            z.append(dense_rows(row_z[world, adr:], low | high << 32, 4, shape.fours, links)[:count])
         z, J = np.concatenate(z), np.concatenate(J)
         expected = J @ np.linalg.solve(mass, J.T)
         scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))

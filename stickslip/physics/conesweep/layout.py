@@ -236,7 +236,6 @@ class Equalities:
     error: wp.array2d[wp.spatial_vector]  # turn, gap
     anchor: wp.array2d[wp.vec3]  # where MuJoCo's rows act
     quat: wp.array2d[wp.quat]  # of the second body or site, as MuJoCo stores it
-    K: wp.array2d[wp.spatial_matrix]
+    weight: wp.array2d[wp.spatial_vector]  # inverse mass of each direction
     f: wp.array2d[wp.spatial_vector]  # torque, force on the second body
-    f_mark: wp.array2d[wp.spatial_vector]
     warm_start: wp.array2d[wp.spatial_vector]  # in the frame of the first body

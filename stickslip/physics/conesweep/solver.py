@@ -34,7 +34,7 @@ from stickslip.physics.conesweep.prepare import rows as rowset
 from stickslip.physics.conesweep.prepare.inverse import Matrix
 from stickslip.physics.conesweep.prepare.rows import Joints, Welds
 from stickslip.physics.conesweep.space import finish
-from stickslip.physics.conesweep.space.build import build_kernel, gather_factors
+from stickslip.physics.conesweep.space.build import THREADS, build_kernel, gather_factors
 from stickslip.physics.conesweep.space.layout import Space
 from stickslip.physics.conesweep.space.sweep import block_threads, sweep_kernel
 from stickslip.physics.conesweep.substeps import count_passes, count_substeps
@@ -295,7 +295,7 @@ def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, factor: Fact
     if traits.coupled:
         inputs = [s.nunit, settings.restitution, tree, contacts, bodies, *held, s.space]
         lanes = s.shape.lanes
-        wp.launch(build_kernel(s.shape), _in_warps(d, s.nunit * lanes), inputs=inputs, block_dim=128)
+        wp.launch(build_kernel(s.shape), _in_warps(d, s.nunit * lanes), inputs=inputs, block_dim=THREADS)
         jump = min(settings.jump, LINKED_JUMP) if traits.linked else settings.jump
         inputs = [bodies, settings, jump, *held, s.space, result]
         wp.launch(sweep_kernel(s.shape), _in_warps(d, lanes), inputs=inputs, block_dim=block_threads(lanes))

@@ -20,10 +20,12 @@ from stickslip.physics.conesweep.prepare.topology import (
     rows_of_model,
     vec2i,
 )
+from stickslip.physics.conesweep.space.build import THREADS_OF_WORLD
 from stickslip.physics.conesweep.space.layout import (
+    BLOCK_RECORD,
     CONTACT_RECORD,
+    EQUALITY_RECORD,
     ROUGH_RECORD,
-    ROW_RECORD,
     Shape,
     Space,
     count_bits,
@@ -40,10 +42,6 @@ from stickslip.physics.mjwarp.private import vec5
 
 SWEEP_THREADS = 32768
 """Most threads for the sweeps of all worlds; measured on an H200."""
-
-
-BUILD_LANES = 32
-"""Lanes of a world that make its rows in contact space, on CUDA."""
 
 
 @dataclasses.dataclass
@@ -94,7 +92,7 @@ def make_workspace(mjm: mujoco.MjModel, d: mjw.Data) -> Workspace:
     return Workspace(
         nlane=nlane,
         wide=wide,
-        nunit=max(1, BUILD_LANES // shape.lanes) if d.qpos.device.is_cuda else 1,
+        nunit=THREADS_OF_WORLD // shape.lanes if d.qpos.device.is_cuda else 1,
         shape=shape,
         previous=_make_previous(d.nworld, 2 * d.naconmax),
         rows=_make_rows(d.nworld, columns),
@@ -108,43 +106,48 @@ def make_workspace(mjm: mujoco.MjModel, d: mjw.Data) -> Workspace:
 
 
 def most_rows(mjm: mujoco.MjModel) -> int:
-    """Rows that a contact has in contact space, at most; three, or six where there can be spin and rolling."""
-    return 6 if is_rough(mjm) else 3
+    """Rows that a contact has in contact space, at most; three, or more where there can be spin and rolling."""
+    if not is_rough(mjm):
+        return 3
+    return 6 if max(*mjm.geom_condim, *mjm.pair_dim) > 4 else 4
 
 
 def _make_space(mjm: mujoco.MjModel, d: mjw.Data, columns: Sequence[Sequence[int]], shape: Shape) -> Space:
     """Rows in contact space, as many as there can be."""
     nworld, fours, chains = d.nworld, shape.fours, chains_of(mjm)
     _, pairs = equalities_of_model(mjm)
-    blocks = [flat(columns[k : k + 4]) for k in range(0, len(columns), 4)]
+    dof_masks = masks_of(mjm, [[i] for i in range(mjm.nv)])
     masks = {
         "body": masks_of(mjm, chains),
-        "dof": masks_of(mjm, [[i] for i in range(mjm.nv)]),
-        "block": masks_of(mjm, blocks),
+        "row": masks_of(mjm, columns),
         "equality": masks_of(mjm, [chains[a] + chains[b] for a, b in pairs]),
     }
-    gather, dof_adr = gather_factor(mjm, masks["dof"])
-    block_adr = places(list(4 * fours * count_bits(masks["block"])))
+    gather, dof_adr = gather_factor(mjm, dof_masks)
     equality_adr = places(list(6 * fours * count_bits(masks["equality"])))
     moves = dofs_moving(chains, mjm.nv)
     record = ROUGH_RECORD if shape.rows > 3 else CONTACT_RECORD
     space = Space()
-    space.nv, space.nchunk = mjm.nv, moves.shape[1]
-    space.L4_size, space.row_size, space.equality_size = dof_adr[-1], block_adr[-1], equality_adr[-1]
+    space.nv, space.nchunk, space.nblock = mjm.nv, moves.shape[1], -(-len(columns) // 4)
+    space.L4_size, space.equality_size = dof_adr[-1], equality_adr[-1]
+    # any four rows that act may share a block
+    longest = min(space.nchunk, int(np.sort(count_bits(masks["row"]))[-4:].sum()))
+    space.row_size = space.nblock * 4 * fours * longest
     space.contact_fours = fours * longest_contact(masks["body"])
     space.moves = wp.array(moves, dtype=int)
     for name, mask in masks.items():
         setattr(space, f"{name}_mask", wp.array(mask, dtype=wp.uint64))
-    space.dof_adr, space.block_adr, space.equality_adr = (ints(a[:-1]) for a in (dof_adr, block_adr, equality_adr))
+    halves = dof_masks.view(np.int32).reshape(-1, 2)
+    table = np.column_stack([dof_adr[:-1], halves, np.zeros(mjm.nv)]).astype(np.int32)
+    space.dof = wp.array(table, dtype=wp.vec4i)
+    space.equality_adr = ints(equality_adr[:-1])
     space.gather = wp.array(gather, dtype=wp.vec4i)
     space.L4 = wp.zeros(nworld * space.L4_size, dtype=wp.vec4)
     space.root = wp.zeros((nworld, 4 * fours * space.nchunk), dtype=float)
     space.nactive = wp.zeros(nworld, dtype=int)
-    space.active = wp.zeros((nworld, len(blocks)), dtype=int)
-    space.row = wp.zeros(nworld * len(blocks) * 4 * ROW_RECORD, dtype=wp.vec4)
+    space.row = wp.zeros(nworld * space.nblock * BLOCK_RECORD, dtype=wp.vec4)
     space.row_z = wp.zeros(nworld * space.row_size, dtype=wp.vec4)
     space.equality_z = wp.zeros(nworld * space.equality_size, dtype=wp.vec4)
-    space.equality_speed = wp.zeros(nworld * len(pairs) * 6, dtype=float)
+    space.equality = wp.zeros(nworld * len(pairs) * EQUALITY_RECORD, dtype=wp.vec4)
     space.contact = wp.zeros(2 * d.naconmax * record, dtype=wp.vec4)
     space.contact_z = wp.zeros(d.naconmax * shape.rows * space.contact_fours, dtype=wp.vec4)
     return space
@@ -233,9 +236,8 @@ def _make_equalities(mjm: mujoco.MjModel, nworld: int) -> Equalities:
     equalities.error = wp.zeros(shape, dtype=wp.spatial_vector)
     equalities.anchor = wp.zeros(shape, dtype=wp.vec3)
     equalities.quat = wp.zeros(shape, dtype=wp.quat)
-    equalities.K = wp.zeros(shape, dtype=wp.spatial_matrix)
+    equalities.weight = wp.zeros(shape, dtype=wp.spatial_vector)
     equalities.f = wp.zeros(shape, dtype=wp.spatial_vector)
-    equalities.f_mark = wp.zeros(shape, dtype=wp.spatial_vector)
     equalities.warm_start = wp.zeros(shape, dtype=wp.spatial_vector)
     return equalities
 

@@ -193,11 +193,11 @@ def write_equalities(equalities: Equalities, welds: Welds, out: Rows, worldid: i
         moment = rotate_back(quat, wp.spatial_top(f))
         kind = int(ConstraintType.EQUALITY)
         for j in range(3):
-            mass = 1.0 / wp.max(equalities.K[worldid, k][j + 3, j + 3], MIN_INVERSE_MASS)
+            mass = 1.0 / wp.max(equalities.weight[worldid, k][j + 3], MIN_INVERSE_MASS)
             if active > 0:
                 store_row(out, worldid, row + j, kind, welds.eqid[k], -error[j + 3], 0.0, mass, 0.0, -f[j + 3])
             if active > 3:
-                mass = 1.0 / wp.max(scale * scale * equalities.K[worldid, k][j, j], MIN_INVERSE_MASS)
+                mass = 1.0 / wp.max(scale * scale * equalities.weight[worldid, k][j], MIN_INVERSE_MASS)
                 force = -moment[j] / scale
                 store_row(out, worldid, row + 3 + j, kind, welds.eqid[k], -scale * turn[j], 0.0, mass, 0.0, force)
 

@@ -23,8 +23,9 @@ const auto solve_half = [&](auto& x, Mask mask) {
                 UNROLLED
                 for (int r = 0; r < count; ++r) value[r] = FROM_LANE(part(x[r][k * fours + m / 4], m % 4), source);
                 if (i >= nv || !(mask >> chunk & 1)) continue;
-                const Mask above = (Mask)space.dof_mask.data[i];
-                const Four* const l = L4 + space.dof_adr.data[i];
+                const Place place = dofs[i];
+                const Mask above = chunks_at(place);
+                const Four* const l = L4 + place.adr;
                 FOR_CHUNKS(above) {
                     for (int n = 0; n < fours; ++n) {
                         const Four c = l[at + n];
@@ -55,8 +56,10 @@ const auto clear = [&](auto& x) {
         for (int n = 0; n < own; ++n) x[r][n] = zero;
     }
 };
-// Rows that are wrenches (torque, force) on a body at a point, times a sign; `speed` is their velocity.
-const auto add_body = [&](auto& x, Mask mask, const auto& wrench, const float* point, int body, float sign, auto& speed) {
+// Rows that are wrenches (torque, force) on a body at a point, times a sign. `speed` is their velocity, `apart` the sum of
+// their squares with the weights of D.
+const auto add_body = [&](auto& x, Mask mask, const auto& wrench, const float* point, int body, float sign, auto& speed,
+                          auto& apart) {
     constexpr int count = sizeof(x) / sizeof(x[0]);
     const float* const com = coms + 3 * tree.body_rootid.data[body];
     const float a0 = point[0] - com[0], a1 = point[1] - com[1], a2 = point[2] - com[2];
@@ -68,6 +71,7 @@ const auto add_body = [&](auto& x, Mask mask, const auto& wrench, const float* p
             const int i = chunk * 4 * fours + m;
             const float* const c = axes + 6 * i;
             const float t0 = c[0], t1 = c[1], t2 = c[2];
+            const float s = part(root[chunk * fours + m / 4], m % 4), weight = s * s;
             const float l0 = c[3] + t1 * a2 - t2 * a1, l1 = c[4] + t2 * a0 - t0 * a2, l2 = c[5] + t0 * a1 - t1 * a0;
             UNROLLED
             for (int r = 0; r < count; ++r) {
@@ -79,6 +83,7 @@ const auto add_body = [&](auto& x, Mask mask, const auto& wrench, const float* p
                 if (m % 4 == 2) a.z += value;
                 if (m % 4 == 3) a.w += value;
                 speed[r] += value * v_free[i];
+                apart[r] += value * value * weight;
             }
         }
     }
@@ -99,40 +104,36 @@ const auto multiply_rows = [&](const auto& x, auto& products) {
     add_lanes(products);
 };
 // Rows between two bodies, their velocities, and their products, by rows of the lower half. Directions that the tree
-// itself holds get none: those of which little is left of what it would be, were the bodies not of one tree.
+// itself holds get none: what moves both bodies moves them alike, and little is left of either.
 const auto make_rows = [&](auto& x, Mask mask, const auto& wrench, const float* point, int body1, int body2, auto& speed,
                            auto& products) {
     constexpr int count = sizeof(x) / sizeof(x[0]);
-    float apart[count];
-    UNROLLED
-    for (int r = 0; r < count; ++r) apart[r] = 0.0f;
-    const bool is_one_tree = body1 != body2 && tree.body_treeid.data[body1] == tree.body_treeid.data[body2];
-    if (MOST_IN_WARP(is_one_tree ? 1 : 0)) {
-        ROLLED
-        for (int side = 0; side < 2; ++side) {
-            clear(x);
-            add_body(x, mask, wrench, point, side ? body2 : body1, 1.0f, speed);
-            solve_half(x, mask);
-            UNROLLED
-            for (int r = 0; r < count; ++r)
-                UNROLLED
-                for (int n = 0; n < own; ++n) apart[r] += dot(x[r][n], x[r][n]);
-        }
-        add_lanes(apart);
-        UNROLLED
-        for (int r = 0; r < count; ++r) apart[r] = is_one_tree ? apart[r] : 0.0f;
-    }
+    float apart[count], left[count];
     clear(x);
     UNROLLED
-    for (int r = 0; r < count; ++r) speed[r] = 0.0f;
+    for (int r = 0; r < count; ++r) speed[r] = apart[r] = left[r] = 0.0f;
     ROLLED
-    for (int side = 0; side < 2; ++side) add_body(x, mask, wrench, point, side ? body2 : body1, side ? 1.0f : -1.0f, speed);
+    for (int side = 0; side < 2; ++side)
+        add_body(x, mask, wrench, point, side ? body2 : body1, side ? 1.0f : -1.0f, speed, apart);
     add_lanes(speed);
+    const bool is_one_tree = body1 != body2 && tree.body_treeid.data[body1] == tree.body_treeid.data[body2];
+    if (MOST_IN_WARP(is_one_tree ? 1 : 0)) {
+        FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
+            const Four s = root[chunk * fours + n];
+            UNROLLED
+            for (int r = 0; r < count; ++r) {
+                const Four a = x[r][k * fours + n], b = {a.x * s.x, a.y * s.y, a.z * s.z, a.w * s.w};
+                left[r] += dot(b, b);
+            }
+        }
+        add_lanes(apart);
+        add_lanes(left);
+    }
     solve_half(x, mask);
     multiply_rows(x, products);
     UNROLLED
     for (int r = 0, e = 0; r < count; e += ++r)
-        if (products[e + r] < locked * apart[r]) products[e + r] = 0.0f;
+        if (is_one_tree && left[r] < locked * apart[r]) products[e + r] = 0.0f;
 };
 const auto store_rows = [&](const auto& x, Mask mask, Four* z) {
     constexpr int count = sizeof(x) / sizeof(x[0]);
@@ -143,21 +144,69 @@ const auto store_rows = [&](const auto& x, Mask mask, Four* z) {
     }
 };
 
-// rows on dofs, four a block
-const int nrow = exists ? rows.n : 0, nblock = (nrow + 3) / 4;
+// Rows on dofs: those that act, one after the other, four a block.
+const int nrow = exists ? rows.n : 0;
+Four* const blocks = reinterpret_cast<Four*>(space.row.data) + (size_t)worldid * space.nblock * block_record;
+const int* const kinds = rows.kind.data + (size_t)worldid * rows.n;
+int nactive = 0;
+#if defined(__CUDA_ARCH__)
+fetch_factor(unit * lanes + lane, threads_of_world);
+#endif
+if (has_rows) {
+    const int thread = unit * lanes + lane;
+#if defined(__CUDA_ARCH__)
+    const int runs = MOST_IN_WARP((nrow + threads_of_world - 1) / threads_of_world);
+    for (int run = 0; run < runs; ++run) {
+        const int row = run * threads_of_world + thread;
+        const bool acts = row < nrow && kinds[row] > 0;
+        const unsigned votes = __ballot_sync(0xffffffffu, acts);
+        const int n = nactive + __popc(votes & ((1u << thread) - 1));
+        if (acts) reinterpret_cast<int*>(blocks + n / 4 * block_record + 11)[n % 4] = row;
+        nactive += __popc(votes);
+    }
+#else
+    for (int row = 0; row < nrow; ++row)
+        if (kinds[row] > 0) {
+            reinterpret_cast<int*>(blocks + nactive / 4 * block_record + 11)[nactive % 4] = row;
+            ++nactive;
+        }
+#endif
+    SYNC();
+    if (exists && thread == 0) {
+        for (int n = nactive; n % 4 != 0; ++n) reinterpret_cast<int*>(blocks + n / 4 * block_record + 11)[n % 4] = -1;
+        space.nactive.data[worldid] = (nactive + 3) / 4;
+    }
+    SYNC();
+}
+const int nblock = (nactive + 3) / 4;
+#if defined(__CUDA_ARCH__)
+arrive();
+#endif
 const int block_runs = has_rows ? MOST_IN_WARP((nblock - unit + nunit - 1) / nunit) : 0;
+int end = 0;
 ROLLED
-for (int run = 0, b = unit; run < block_runs; ++run, b += nunit) {
-    int kind[4];
-    bool acts = false;
+for (int run = 0, b = 0; run < block_runs; ++run) {
+    // the chunks of this group's block; where its rows begin, after those of all blocks before
+    Mask mask = 0;
+    int begin = end;
+    for (; b <= unit + run * nunit && b < nblock; ++b) {
+        begin = end;
+        mask = 0;
+        const int* const of_block = reinterpret_cast<const int*>(blocks + b * block_record + 11);
+        UNROLLED
+        for (int r = 0; r < 4; ++r)
+            if (of_block[r] >= 0) mask |= (Mask)space.row_mask.data[of_block[r]];
+        end += 4 * fours * COUNT_BITS(mask);
+    }
+    const bool acts = unit + run * nunit < nblock;
+    if (!acts) mask = 0;
+    Four* const record = blocks + (acts ? unit + run * nunit : 0) * block_record;
+    int row[4], kind[4];
     UNROLLED
     for (int r = 0; r < 4; ++r) {
-        const int row = 4 * b + r;
-        kind[r] = row < nrow ? rows.kind.data[(size_t)worldid * nrow + row] : 0;
-        acts = acts || kind[r] > 0;
+        row[r] = acts ? reinterpret_cast<const int*>(record + 11)[r] : -1;
+        kind[r] = row[r] >= 0 ? kinds[row[r]] : 0;
     }
-    if (!MOST_IN_WARP(acts ? 1 : 0)) continue;
-    const Mask mask = acts ? (Mask)space.block_mask.data[b] : (Mask)0;
     Four x[4][own];
     float speed[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     clear(x);
@@ -165,7 +214,7 @@ for (int run = 0, b = unit; run < block_runs; ++run, b += nunit) {
     UNROLLED
     for (int r = 0; r < 4; ++r) {
         if (kind[r] == 0) continue;
-        for (int n = rows.adr.data[4 * b + r]; n < rows.adr.data[4 * b + r] + rows.nnz.data[4 * b + r]; ++n) {
+        for (int n = rows.adr.data[row[r]]; n < rows.adr.data[row[r]] + rows.nnz.data[row[r]]; ++n) {
             const int i = rows.col.data[n];
             const float value = values[n];
             speed[r] += value * v_free[i];
@@ -174,10 +223,7 @@ for (int run = 0, b = unit; run < block_runs; ++run, b += nunit) {
                 for (int m = 0; m < 4 * fours; ++m) {
                     if (i != chunk * 4 * fours + m) continue;
                     Four& a = x[r][k * fours + m / 4];
-                    if (m % 4 == 0) a.x += value;
-                    if (m % 4 == 1) a.y += value;
-                    if (m % 4 == 2) a.z += value;
-                    if (m % 4 == 3) a.w += value;
+                    set_part(a, m % 4, part(a, m % 4) + value);
                 }
             }
         }
@@ -185,30 +231,33 @@ for (int run = 0, b = unit; run < block_runs; ++run, b += nunit) {
     solve_half(x, mask);
     float products[10];
     multiply_rows(x, products);
-    if (acts)
-        store_rows(x, mask, reinterpret_cast<Four*>(space.row_z.data) + (size_t)worldid * space.row_size + space.block_adr.data[b]);
+    if (acts) store_rows(x, mask, reinterpret_cast<Four*>(space.row_z.data) + (size_t)worldid * space.row_size + begin);
     if (acts && lane == 0) {
+        Four low = zero, high = zero, phi = zero;
+        int kinds_of_block = 0;
         UNROLLED
         for (int r = 0; r < 4; ++r) {
-            Four* const record = reinterpret_cast<Four*>(space.row.data)
-                + ((size_t)worldid * nblock * 4 + 4 * b + r) * row_record;
             const int e = r * (r + 1) / 2;
             const float weight = kind[r] > 0 ? products[e + r] : 0.0f;
-            float phi = 0.0f, low = 0.0f, high = 0.0f, f = 0.0f;
+            float f = 0.0f;
             if (kind[r] > 0) {
-                const size_t at = (size_t)worldid * nrow + 4 * b + r;
-                phi = rows.phi.data[at];
-                low = dt * rows.low.data[at];
-                high = dt * rows.high.data[at];
+                const size_t at = (size_t)worldid * nrow + row[r];
+                set_part(phi, r, rows.phi.data[at]);
+                set_part(low, r, dt * rows.low.data[at]);
+                set_part(high, r, dt * rows.high.data[at]);
                 f = dt * rows.f.data[at];
                 rows.weight.data[at] = weight;
             }
-            record[0] = Four{speed[r], phi, low, high};
-            record[1] = Four{weight > tiny ? 1.0f / weight : 0.0f, f, 0.0f, keep_bits(kind[r])};
-            record[2] = Four{r > 0 ? products[e] : 0.0f, r > 1 ? products[e + 1] : 0.0f, r > 2 ? products[e + 2] : 0.0f, weight};
-            record[3] = Four{phi, keep_bits(space.block_adr.data[b]), keep_bits((int)(unsigned)mask),
-                             keep_bits((int)((unsigned long long)mask >> 32))};
+            kinds_of_block |= kind[r] << 8 * r;
+            record[r] = Four{speed[r], f, weight > tiny ? 1.0f / weight : 0.0f, 0.0f};
         }
+        record[4] = low;
+        record[5] = high;
+        record[6] = Four{products[1], products[3], products[4], products[6]};
+        record[7] = Four{products[7], products[8], keep_bits(kinds_of_block), 0.0f};
+        record[8] = Four{keep_bits(begin), keep_bits((int)(unsigned)mask), keep_bits((int)((unsigned long long)mask >> 32)), 0.0f};
+        record[9] = zero;
+        record[10] = phi;
     }
 }
 // connects and welds: six wrenches about the point of each
@@ -231,15 +280,53 @@ for (int run = 0, e = unit; run < equality_runs; ++run, e += nunit) {
     if (acts)
         store_rows(x, mask, reinterpret_cast<Four*>(space.equality_z.data) + (size_t)worldid * space.equality_size
             + space.equality_adr.data[n]);
-    if (acts && lane == 0) {
-        float* const K = reinterpret_cast<float*>(equalities.K.data) + 36 * place;
-        for (int r = 0, e = 0; r < 6; e += ++r) {
-            space.equality_speed.data[6 * place + r] = speed[r];
-            for (int c = 0; c <= r; ++c) {
-                const bool is_held = products[e + r] == 0.0f || products[c * (c + 1) / 2 + c] == 0.0f;
-                K[6 * r + c] = K[6 * c + r] = is_held ? 0.0f : products[e + c];
+    float K[6][6];
+    UNROLLED
+    for (int r = 0, e = 0; r < 6; e += ++r) {
+        UNROLLED
+        for (int c = 0; c <= r; ++c) {
+            const bool is_held = products[e + r] == 0.0f || products[c * (c + 1) / 2 + c] == 0.0f;
+            K[r][c] = K[c][r] = is_held ? 0.0f : products[e + c];
+        }
+    }
+    float* const record = reinterpret_cast<float*>(space.equality.data) + place * 4 * equality_record;
+    const int count = acts ? equalities.active.data[place] : 0;
+    // impulses that cancel a unit velocity in one direction: the last `count` directions one after the other, except those
+    // without compliance, a few times over
+    for (int c = lane; acts && c < 6; c += lanes) {
+        float left[6], out[6];
+        UNROLLED
+        for (int i = 0; i < 6; ++i) {
+            left[i] = i == c ? 1.0f : 0.0f;
+            out[i] = 0.0f;
+        }
+        ROLLED
+        for (int pass = 0; pass < inner; ++pass) {
+            UNROLLED
+            for (int i = 0; i < 6; ++i) {
+                if (i < 6 - count || K[i][i] <= tiny) continue;
+                const float change = DIVIDE(-left[i], K[i][i]);
+                out[i] += change;
+                UNROLLED
+                for (int j = 0; j < 6; ++j) left[j] += K[j][i] * change;
             }
         }
+        UNROLLED
+        for (int i = 0; i < 6; ++i) record[6 * i + c] = out[i];
+    }
+    if (acts && lane == 0) {
+        float* const weight = reinterpret_cast<float*>(equalities.weight.data) + 6 * place;
+        const float* const error = reinterpret_cast<const float*>(equalities.error.data) + 6 * place;
+        const float* const f = reinterpret_cast<const float*>(equalities.f.data) + 6 * place;
+        UNROLLED
+        for (int r = 0; r < 6; ++r) {
+            weight[r] = K[r][r];
+            record[36 + r] = speed[r];
+            record[42 + r] = error[r];
+            record[48 + r] = dt * f[r];
+            record[54 + r] = 0.0f;
+        }
+        record[60] = 0.0f;  // where its rows are in shared memory
     }
 }
 // contacts
@@ -291,7 +378,7 @@ for (int run = 0, n = unit; run < contact_runs; ++run, n += nunit) {
     record[4] = Four{0.0f, 0.0f, 0.0f, keep_bits((int)((unsigned long long)mask >> 32))};
     record[5] = Four{a.w, 0.0f, 0.0f, 0.0f};
     if (rough) {
-        constexpr int last = contact_rows - 1;  // so that indices are in bounds where there are three rows
+        constexpr int last = contact_rows - 1;  // so that indices are in bounds where there are fewer rows
         constexpr int at3 = last < 3 ? 0 : 6, at4 = last < 4 ? 0 : 10, at5 = last < 5 ? 0 : 15;
         constexpr int r3 = last < 3 ? 0 : 3, r4 = last < 4 ? 0 : 4, r5 = last < 5 ? 0 : 5;
         const float* const mu = reinterpret_cast<const float*>(contacts.friction.data) + 5 * con;

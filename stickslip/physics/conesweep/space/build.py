@@ -2,6 +2,7 @@
 
 import functools
 import pathlib
+from collections.abc import Sequence
 
 import warp as wp
 
@@ -10,7 +11,7 @@ from stickslip.physics.conesweep.memory.warm_start import BOUNCE
 from stickslip.physics.conesweep.pack import FORCE, TOUCH
 from stickslip.physics.conesweep.prepare.inertia import TINY
 from stickslip.physics.conesweep.prepare.inverse import Matrix
-from stickslip.physics.conesweep.space.layout import CONTACT_RECORD, ROUGH_RECORD, ROW_RECORD, Shape, Space
+from stickslip.physics.conesweep.space.layout import BLOCK_RECORD, CONTACT_RECORD, EQUALITY_RECORD, ROUGH_RECORD, Shape, Space
 
 wp.set_module_options({"enable_backward": False})
 
@@ -18,15 +19,29 @@ LOCKED = 1.0e-4
 """Share of the inverse mass that two bodies of a tree would have apart, below which they hold each other."""
 
 
-def native(name: str, shape: Shape, **constants: float) -> str:
-    """The C++ of a native function: constants, then `common.h` and its own text."""
+INNER = 4
+"""Passes over the directions of a connect or weld when it is resolved."""
+
+THREADS = 128
+"""Threads of a block on CUDA."""
+
+THREADS_OF_WORLD = 32
+"""Threads that make the rows of a world on CUDA: a warp."""
+
+SHARED = 24576
+"""Shared memory of a block on CUDA, for the factors of its worlds [bytes]."""
+
+
+def native(files: Sequence[str], shape: Shape, **constants: float) -> str:
+    """The C++ of a native function: constants, then its text, with `common.h` before it."""
     constants = {
         "lanes": shape.lanes,
         "chunks": shape.chunks,
         "fours": shape.fours,
         "contact_rows": shape.rows,
         "contact_record": ROUGH_RECORD if shape.rows > 3 else CONTACT_RECORD,
-        "row_record": ROW_RECORD,
+        "block_record": BLOCK_RECORD,
+        "equality_record": EQUALITY_RECORD,
         "force_rows": int(FORCE),
         "rough": shape.rows > 3,
         "has_rows": shape.has_rows,
@@ -44,7 +59,7 @@ def native(name: str, shape: Shape, **constants: float) -> str:
             lines.append(f"constexpr float {constant} = {float(value)!r}f;")
     lines.append(f"typedef unsigned {'int' if shape.lanes * shape.chunks <= 32 else 'long long'} Mask;")
     folder = pathlib.Path(__file__).parent
-    return "\n".join([*lines, *((folder / file).read_text() for file in ("common.h", f"{name}.h", "end.h"))])
+    return "\n".join([*lines, *((folder / f"{file}.h").read_text() for file in ("common", *files, "end"))])
 
 
 @wp.func
@@ -61,25 +76,23 @@ def gather_factors(matrix: Matrix, space: Space, worldid: int, lane: int, nlane:
         space.L4[worldid * space.L4_size + e] = row
 
 
-@wp.func
-def list_blocks(rows: RowSet, space: Space, worldid: int):
-    """The blocks with rows that act; by one lane."""
-    count = int(0)
-    for b in range(space.active.shape[1]):
-        acts = bool(False)
-        for r in range(4 * b, wp.min(4 * b + 4, rows.n)):
-            acts = acts or rows.kind[worldid, r] > 0
-        if acts:
-            space.active[worldid, count] = b
-            count += 1
-    space.nactive[worldid] = count
-
-
 @functools.cache
 def build_kernel(shape: Shape) -> wp.Kernel:
     """`build` for models of this shape."""
 
-    @wp.func_native(native("build", shape, touch_rows=int(TOUCH), locked=LOCKED, bounce=float(BOUNCE)))
+    source = native(
+        ["build"],
+        shape,
+        threads_of_world=THREADS_OF_WORLD,
+        block_threads=THREADS,
+        shared_fours=SHARED // 16,
+        touch_rows=int(TOUCH),
+        inner=INNER,
+        locked=LOCKED,
+        bounce=float(BOUNCE),
+    )
+
+    @wp.func_native(source)
     def build(
         tree: Tree,
         contacts: Contacts,
@@ -119,8 +132,6 @@ def build_kernel(shape: Shape) -> wp.Kernel:
         exists = worldid < space.nactive.shape[0]
         worldid = wp.min(worldid, space.nactive.shape[0] - 1)
         dt = bodies.timestep[worldid % bodies.timestep.shape[0]]
-        if exists and unit == 0 and lane == 0:
-            list_blocks(rows, space, worldid)
         build(
             tree, contacts, bodies, work, rows, equalities, space, dt, restitution, exists, worldid, lane, unit, nunit
         )

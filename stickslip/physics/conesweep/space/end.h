@@ -1,9 +1,10 @@
 #undef COUNT_BITS
 #undef FROM_LANE
 #undef MOST_IN_WARP
-#undef ALL_READ
+#undef SYNC
 #undef ROOT
 #undef DIVIDE
 #undef FOR_CHUNKS
 #undef UNROLLED
 #undef ROLLED
+#undef PIPELINED

@@ -23,26 +23,21 @@ ROUGH_RECORD = 12
 - velocity to impulse of normal and tangents; friction (see `layout`); number of the contact
 - impulse; half of the mask
 - impulse before a jump; the other half
-- distance at the start of the step; the cone's multiplier
+- distance at the start of the step; the cone's multiplier; where the rows are in shared memory
 
 The others are the first five of spin and rolling, coefficients of friction, and the velocity of the surface.
 """
 
-ROW_RECORD = 4
-"""Rows of four numbers of a row's record.
-
-- velocity without forces, residual at the start of the substep, bounds of the impulse
-- velocity to impulse (0: idle), impulse, impulse before a jump, kind
-- products with the rows before it in its block, inverse mass
-- residual at the start of the step
-"""
+BLOCK_RECORD = 12
+EQUALITY_RECORD = 16
+"""Rows of four numbers of the records of a block of rows on dofs (`rows.h`) and of an equality (`equality.h`)."""
 
 
 class Shape(NamedTuple):
     """What kernels of contact space are made for.
 
     Attributes:
-        rows: of a contact, at most
+        rows: of a contact, at most: 3, 4 or 6
         fours: vectors of four dofs that a chunk has
         chunks: of a lane
         lanes: that share a row; on the CPU one
@@ -64,27 +59,25 @@ class Space:
 
     nv: int
     nchunk: int
+    nblock: int  # blocks of rows on dofs, at most
     L4_size: int  # sizes are of a world, in vectors of four
     row_size: int
     equality_size: int
     contact_fours: int  # longest row of a contact, in vectors of four
     moves: wp.array2d[int]  # (nbody, nchunk) dofs of a chunk that move a body, as bits
     body_mask: wp.array[wp.uint64]  # (nbody,) chunks of the dofs that move a body
-    dof_mask: wp.array[wp.uint64]  # (nv,) chunks of a dof and of those above it
-    dof_adr: wp.array[int]  # where its row of L4 begins
-    block_mask: wp.array[wp.uint64]  # (nblock,)
-    block_adr: wp.array[int]
+    dof: wp.array[wp.vec4i]  # (nv,) where its row of L4 begins; chunks of a dof and of those above it, two halves of a mask
+    row_mask: wp.array[wp.uint64]  # (nrow,)
     equality_mask: wp.array[wp.uint64]  # (nequality,)
     equality_adr: wp.array[int]
     gather: wp.array[wp.vec4i]  # (L4_size,) where the numbers of L4 are in L; -1: 0
     L4: wp.array[wp.vec4]  # (nworld L4_size,) L by chunks, where H = L' D L
     root: wp.array2d[float]  # (nworld, dofs of all chunks) root of one over D
     nactive: wp.array[int]  # (nworld,) blocks that act
-    active: wp.array2d[int]  # (nworld, nblock)
-    row: wp.array[wp.vec4]  # records of rows
+    row: wp.array[wp.vec4]  # records of blocks of rows that act
     row_z: wp.array[wp.vec4]
+    equality: wp.array[wp.vec4]  # records
     equality_z: wp.array[wp.vec4]
-    equality_speed: wp.array[float]  # (nworld nequality 6,) without forces
     contact: wp.array[wp.vec4]  # (2 N,) records of sorted contacts
     contact_z: wp.array[wp.vec4]  # (N,) rows of contacts, in MuJoCo Warp's order
 

@@ -15,11 +15,8 @@ from stickslip.physics.conesweep.sweep.settle import DEEP, GROWTH, PUSH_OUT
 
 wp.set_module_options({"enable_backward": False})
 
-INNER = 4
-"""Passes over the directions of a connect or weld when it is resolved."""
-
-SHARED = 45056
-"""Shared memory of a block on CUDA, for the records of its worlds [bytes]."""
+SHARED = 49152
+"""Shared memory of a block on CUDA, for records and rows of its worlds [bytes]; more is not allowed."""
 
 
 def block_threads(lanes: int) -> int:
@@ -36,21 +33,21 @@ taken out."""
 def sweep_kernel(shape: Shape) -> wp.Kernel:
     """`sweep` for models of this shape."""
     source = native(
-        "sweep",
+        ["sweep", "rows", "equality", "contact", "passes", "motion"],
         shape,
+        threads_of_world=shape.lanes,
         shared_fours=SHARED // 16,
         block_threads=block_threads(shape.lanes),
         start=START,
         settle=SETTLE,
         push=PUSH,
-        inner=INNER,
         limit=int(LIMIT),
         friction=int(FRICTION),
         growth=float(GROWTH),
         deep=float(DEEP),
         fastest=float(PUSH_OUT),
         least=float(MIN_FRICTION),
-        near=float(CLOSE),
+        close=float(CLOSE),
         alike=float(ALIKE),
         astray=float(ASTRAY),
     )
