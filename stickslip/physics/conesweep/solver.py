@@ -256,9 +256,10 @@ def _threads(d: mjw.Data, nlane: int) -> dict[str, int]:
 
 
 def _in_warps(d: mjw.Data, nlane: int) -> int:
-    """Threads for so many lanes per world, on CUDA in whole warps."""
-    warp = int(WARP) if d.qpos.device.is_cuda else 1
-    return -(-d.nworld * nlane // warp) * warp
+    """Threads for so many lanes per world, on CUDA in whole warps; on the CPU one per world."""
+    if not d.qpos.device.is_cuda:
+        return d.nworld
+    return -(-d.nworld * nlane // int(WARP)) * int(WARP)
 
 
 def write_limit_rows(m: Model, d: mjw.Data, s: Workspace) -> None:
@@ -293,9 +294,9 @@ def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, factor: Fact
     inputs = [s.wide, tree, contacts, bodies, settings, s.previous, matrix, *held, s.space, joints, welds]
     wp.launch(_prepare_kernel(traits), inputs=inputs, **_threads(d, s.wide))
     if traits.coupled:
-        inputs = [s.nunit, settings.restitution, tree, contacts, bodies, *held, s.space]
+        inputs = [settings.restitution, tree, contacts, bodies, *held, s.space]
         lanes = s.shape.lanes
-        wp.launch(build_kernel(s.shape), _in_warps(d, s.nunit * lanes), inputs=inputs, block_dim=THREADS)
+        wp.launch(build_kernel(s.shape), _in_warps(d, int(WARP)), inputs=inputs, block_dim=THREADS)
         jump = min(settings.jump, LINKED_JUMP) if traits.linked else settings.jump
         inputs = [bodies, settings, jump, *held, s.space, result]
         wp.launch(sweep_kernel(s.shape), _in_warps(d, lanes), inputs=inputs, block_dim=block_threads(lanes))

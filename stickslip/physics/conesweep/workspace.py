@@ -20,7 +20,6 @@ from stickslip.physics.conesweep.prepare.topology import (
     rows_of_model,
     vec2i,
 )
-from stickslip.physics.conesweep.space.build import THREADS_OF_WORLD
 from stickslip.physics.conesweep.space.layout import (
     BLOCK_RECORD,
     CONTACT_RECORD,
@@ -54,7 +53,6 @@ class Workspace:
         previous: contacts of the previous step and their forces
         rows: rows on dofs; `warm_start` holds their forces of the previous step
         equalities: connects and welds; `warm_start` holds their wrenches
-        nunit: groups of lanes that make the rows of a world
         shape: what kernels of contact space are made for
         work: contacts, pairs and bodies of this step
         space: rows in contact space
@@ -65,7 +63,6 @@ class Workspace:
 
     nlane: int
     wide: int
-    nunit: int
     shape: Shape
     previous: PreviousContacts
     rows: RowSet
@@ -92,7 +89,6 @@ def make_workspace(mjm: mujoco.MjModel, d: mjw.Data) -> Workspace:
     return Workspace(
         nlane=nlane,
         wide=wide,
-        nunit=THREADS_OF_WORLD // shape.lanes if d.qpos.device.is_cuda else 1,
         shape=shape,
         previous=_make_previous(d.nworld, 2 * d.naconmax),
         rows=_make_rows(d.nworld, columns),
@@ -133,6 +129,7 @@ def _make_space(mjm: mujoco.MjModel, d: mjw.Data, columns: Sequence[Sequence[int
     longest = min(space.nchunk, int(np.sort(count_bits(masks["row"]))[-4:].sum()))
     space.row_size = space.nblock * 4 * fours * longest
     space.contact_fours = fours * longest_contact(masks["body"])
+    space.longest = max(fours * longest, space.contact_fours, *(fours * count_bits(masks["equality"])), 1)
     space.moves = wp.array(moves, dtype=int)
     for name, mask in masks.items():
         setattr(space, f"{name}_mask", wp.array(mask, dtype=wp.uint64))

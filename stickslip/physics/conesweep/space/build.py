@@ -11,7 +11,16 @@ from stickslip.physics.conesweep.memory.warm_start import BOUNCE
 from stickslip.physics.conesweep.pack import FORCE, TOUCH
 from stickslip.physics.conesweep.prepare.inertia import TINY
 from stickslip.physics.conesweep.prepare.inverse import Matrix
-from stickslip.physics.conesweep.space.layout import BLOCK_RECORD, CONTACT_RECORD, EQUALITY_RECORD, ROUGH_RECORD, Shape, Space
+from stickslip.physics.conesweep.space.layout import (
+    BLOCK_RECORD,
+    CONTACT_RECORD,
+    EQUALITY_RECORD,
+    ROUGH_RECORD,
+    Shape,
+    Space,
+)
+from stickslip.physics.conesweep.sweep.cone import MIN_FRICTION
+from stickslip.physics.mjwarp.lanes import WARP
 
 wp.set_module_options({"enable_backward": False})
 
@@ -22,14 +31,17 @@ LOCKED = 1.0e-4
 INNER = 4
 """Passes over the directions of a connect or weld when it is resolved."""
 
+MASK = 32
+"""Chunks of dofs that a short mask has; others have twice as many."""
+
 THREADS = 128
 """Threads of a block on CUDA."""
 
-THREADS_OF_WORLD = 32
-"""Threads that make the rows of a world on CUDA: a warp."""
+REGISTERS = 80
+"""Registers per thread: memory is far away, and with so many a multiprocessor has threads enough to wait for it."""
 
-SHARED = 24576
-"""Shared memory of a block on CUDA, for the factors of its worlds [bytes]."""
+SHARED = 32768
+"""Shared memory of a block on CUDA, for the factors and rows of its worlds [bytes]."""
 
 
 def native(files: Sequence[str], shape: Shape, **constants: float) -> str:
@@ -57,7 +69,7 @@ def native(files: Sequence[str], shape: Shape, **constants: float) -> str:
             lines.append(f"constexpr int {constant} = {value};")
         else:
             lines.append(f"constexpr float {constant} = {float(value)!r}f;")
-    lines.append(f"typedef unsigned {'int' if shape.lanes * shape.chunks <= 32 else 'long long'} Mask;")
+    lines.append(f"typedef unsigned {'int' if shape.lanes * shape.chunks <= MASK else 'long long'} Mask;")
     folder = pathlib.Path(__file__).parent
     return "\n".join([*lines, *((folder / f"{file}.h").read_text() for file in ("common", *files, "end"))])
 
@@ -78,17 +90,23 @@ def gather_factors(matrix: Matrix, space: Space, worldid: int, lane: int, nlane:
 
 @functools.cache
 def build_kernel(shape: Shape) -> wp.Kernel:
-    """`build` for models of this shape."""
+    """`build` for models of this shape; on CUDA a warp makes the rows of a world."""
+    lanes = int(WARP) if shape.lanes > 1 else 1
+    shape = shape._replace(lanes=lanes, chunks=1 if shape.lanes * shape.chunks <= MASK else 2 * MASK)
+    return _build_kernel(shape)
 
+
+@functools.cache
+def _build_kernel(shape: Shape) -> wp.Kernel:
     source = native(
         ["build"],
         shape,
-        threads_of_world=THREADS_OF_WORLD,
         block_threads=THREADS,
         shared_fours=SHARED // 16,
         touch_rows=int(TOUCH),
         inner=INNER,
         locked=LOCKED,
+        least=float(MIN_FRICTION),
         bounce=float(BOUNCE),
     )
 
@@ -106,15 +124,12 @@ def build_kernel(shape: Shape) -> wp.Kernel:
         exists: bool,
         worldid: int,
         lane: int,
-        unit: int,
-        nunit: int,
     ): ...
 
     lanes = shape.lanes
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, cuda_max_registers=REGISTERS)
     def _build(
-        nunit: int,
         restitution: float,
         tree: Tree,
         contacts: Contacts,
@@ -125,15 +140,11 @@ def build_kernel(shape: Shape) -> wp.Kernel:
         space: Space,
     ):
         thread = wp.tid()
-        group = thread / lanes
-        lane = thread - group * lanes
-        worldid = group / nunit
-        unit = group - worldid * nunit
+        worldid = thread / lanes
+        lane = thread - worldid * lanes
         exists = worldid < space.nactive.shape[0]
         worldid = wp.min(worldid, space.nactive.shape[0] - 1)
         dt = bodies.timestep[worldid % bodies.timestep.shape[0]]
-        build(
-            tree, contacts, bodies, work, rows, equalities, space, dt, restitution, exists, worldid, lane, unit, nunit
-        )
+        build(tree, contacts, bodies, work, rows, equalities, space, dt, restitution, exists, worldid, lane)
 
     return _build

@@ -33,18 +33,17 @@ const auto fetch_contact = [&](Touch& t, int n, bool goes_on) {
 };
 
 // Spin and rolling: the nearest point of the cone over tangents, spin and rolling, see cone.py. Newton's method goes on
-// from the last visit. Directions of the same gain and coefficient go together: the tangents, and those of rolling.
+// from the last visit. `grip` is one over the coefficients of friction.
 const auto turn = [&](const Touch& touch, const float* slip, float normal, float* d) {
     constexpr int most = contact_rows - 1;
     const float gain[5] = {touch.c.y, touch.c.y, touch.e.w, touch.g.w, touch.g.w};
-    const float mu[5] = {touch.m0.x, touch.m0.y, touch.m0.z, touch.m0.w, touch.m1.x};
+    const float grip[5] = {touch.m0.x, touch.m0.y, touch.m0.z, touch.m0.w, touch.m1.x};
     const float before[5] = {touch.f.y, touch.f.z, touch.old.x, touch.old.y, touch.old.z};
     const float surface[5] = {touch.m1.y, touch.m1.z, touch.m1.w, 0.0f, 0.0f};
-    float t[5], grip[5], part_of[5], size = 0.0f;
+    float t[5], part_of[5], size = 0.0f;
     UNROLLED
     for (int i = 0; i < most; ++i) {
         t[i] = i < touch.dim - 1 ? before[i] - (slip[i] + surface[i]) * gain[i] : 0.0f;
-        grip[i] = DIVIDE(1.0f, most_of(mu[i], least));
         part_of[i] = t[i] * t[i] * grip[i] * grip[i];
         size += part_of[i];
     }
@@ -52,14 +51,14 @@ const auto turn = [&](const Touch& touch, const float* slip, float normal, float
         UNROLLED
         for (int i = 0; i < most; ++i) t[i] = 0.0f;
     } else if (size > normal * normal) {
-        if (touch.dim == 3 && mu[0] == mu[1]) {
+        if (touch.dim == 3 && grip[0] == grip[1]) {
             const float scale = normal * ROOT(size);
             t[0] *= scale;
             t[1] *= scale;
         } else {
             float nu = touch.record[5].y, total = 0.0f;
             const float per_normal = DIVIDE(1.0f, normal);
-            for (int iteration = 0; iteration < 6; ++iteration) {
+            for (int iteration = 0; iteration < newton; ++iteration) {
                 float slope = 0.0f;
                 total = 0.0f;
                 UNROLLED
@@ -94,7 +93,7 @@ const auto settle_contact = [&](Touch& t, bool is_first) {
     add_lanes(u);
     if (is_first) {
         float moved[1] = {0.0f};
-        multiply_first(t.kept, t.z, t.mask, x, moved[0]);
+        multiply(t.kept, t.z, t.size, t.mask, 1, x, moved);
         add_lanes(moved);
         t.a.w = t.record[5].x + elapsed * t.a.x + moved[0];
         if (t.acts) t.record[0].w = t.a.w;
@@ -139,9 +138,10 @@ const auto push_contact = [&](int n, bool goes_on) {
     const Four* const z = rows_at(acts ? bits(record[5].z) : 0, contact_z + (size_t)(acts ? bits(c.w) : 0) * contact_size);
     Four kept[1][is_kept ? own : 1];
     fetch(kept, z, size, mask, 1);
-    float u[2] = {0.0f, 0.0f};
-    multiply_first(kept, z, mask, y, u[0]);
-    multiply_first(kept, z, mask, pushed, u[1]);
+    float now[1] = {0.0f}, done[1] = {0.0f};
+    multiply(kept, z, size, mask, 1, y, now);
+    multiply(kept, z, size, mask, 1, pushed, done);
+    float u[2] = {now[0], done[0]};
     add_lanes(u);
     const float depth = -(a.w + h * (u[0] + a.x) + slop);
     const float more = 1.0f + growth * DIVIDE(depth, depth + deep);

@@ -18,10 +18,10 @@ const auto visit_equality = [&](int number, bool goes_on, int task) {
             UNROLLED
             for (int r = 0; r < 6; ++r) {
                 const Four s = z[r * size + at + n];
-                u[r] += dot(s, y[k * fours + n]);
+                add_dot(u[r], s, y[k * fours + n]);
                 if (task != push) continue;
-                moved[r] += dot(s, x[k * fours + n]);
-                done[r] += dot(s, pushed[k * fours + n]);
+                add_dot(moved[r], s, x[k * fours + n]);
+                add_dot(done[r], s, pushed[k * fours + n]);
             }
         }
         add_lanes(u);
@@ -29,25 +29,34 @@ const auto visit_equality = [&](int number, bool goes_on, int task) {
             add_lanes(moved);
             add_lanes(done);
         }
+        const Four* const four = reinterpret_cast<const Four*>(record);
+        const Four s[3] = {four[9], four[10], four[11]};  // velocity and error
         UNROLLED
-        for (int r = 0; acts && r < 6; ++r) {
-            const float speed = record[36 + r];
+        for (int r = 0; r < 6; ++r) {
+            const float speed = part(s[r / 4], r % 4);
             u[r] += speed;
             if (task == push) {
-                const float error = record[42 + r] + moved[r] + elapsed * speed + h * u[r];
+                const float error = part(s[(6 + r) / 4], (6 + r) % 4) + moved[r] + elapsed * speed + h * u[r];
                 u[r] = clamp(share * error, -fastest * h, fastest * h) + done[r];
             }
         }
         float f[6];
         UNROLLED
-        for (int r = 0; acts && r < 6; ++r) {
+        for (int half = 0; half < 3; ++half) {
+            const Four g[3] = {four[3 * half], four[3 * half + 1], four[3 * half + 2]};
             UNROLLED
-            for (int c = 0; c < 6; ++c) d[r] += record[6 * r + c] * u[c];
+            for (int e = 0; e < 12; ++e) d[2 * half + e / 6] += part(g[e / 4], e % 4) * u[e % 6];
+        }
+        UNROLLED
+        for (int r = 0; r < 6; ++r) {
+            d[r] = acts ? d[r] : 0.0f;
             f[r] = record[48 + r] + d[r];
         }
         SYNC();
-        UNROLLED
-        for (int r = 0; acts && task == settle && r < 6; ++r) record[48 + r] = f[r];
+        if (acts && task == settle) {
+            UNROLLED
+            for (int r = 0; r < 6; ++r) record[48 + r] = f[r];
+        }
     }
     FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
         UNROLLED

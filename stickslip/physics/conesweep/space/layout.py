@@ -25,7 +25,7 @@ ROUGH_RECORD = 12
 - impulse before a jump; the other half
 - distance at the start of the step; the cone's multiplier; where the rows are in shared memory
 
-The others are the first five of spin and rolling, coefficients of friction, and the velocity of the surface.
+The others are the first five of spin and rolling, one over the coefficients of friction, velocity of the surface.
 """
 
 BLOCK_RECORD = 12
@@ -64,9 +64,10 @@ class Space:
     row_size: int
     equality_size: int
     contact_fours: int  # longest row of a contact, in vectors of four
+    longest: int  # longest of all rows
     moves: wp.array2d[int]  # (nbody, nchunk) dofs of a chunk that move a body, as bits
     body_mask: wp.array[wp.uint64]  # (nbody,) chunks of the dofs that move a body
-    dof: wp.array[wp.vec4i]  # (nv,) where its row of L4 begins; chunks of a dof and of those above it, two halves of a mask
+    dof: wp.array[wp.vec4i]  # (nv,) where its row of L4 begins; halves of a mask: its chunk and those above it
     row_mask: wp.array[wp.uint64]  # (nrow,)
     equality_mask: wp.array[wp.uint64]  # (nequality,)
     equality_adr: wp.array[int]

@@ -16,7 +16,7 @@ for (int n = lane; n < num; n += lanes) {
     if (rough) f[1] = Four{record[8].x * per_dt, record[8].y * per_dt, record[8].z * per_dt, 0.0f};
 }
 SYNC();
-fetch_factor(lane, lanes);
+fetch_factor();
 // Velocities and displacements of dofs, L^-1 D^-1/2 y and x; and forces on them, L' D^1/2 y: from the first dof to the last.
 const int nv = space.nv;
 float* const out_v = result.qacc.data + (size_t)worldid * nv;
@@ -37,9 +37,7 @@ for (int k = 0; k < chunks; ++k) {
         x[e] = Four{x[e].x * s.x, x[e].y * s.y, x[e].z * s.z, x[e].w * s.w};
     }
 }
-#if defined(__CUDA_ARCH__)
 arrive();
-#endif
 UNROLLED
 for (int own_chunk = 0; own_chunk < chunks; ++own_chunk) {
     ROLLED

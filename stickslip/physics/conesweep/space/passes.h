@@ -50,8 +50,11 @@ ROLLED
 for (int e = 0; e < most_contacts; ++e) {
     Touch t;
     fetch_contact(t, e, true);
-    const float old[6] = {t.f.x, t.f.y, t.f.z, t.turns ? t.old.x : 0.0f, t.turns ? t.old.y : 0.0f, t.turns ? t.old.z : 0.0f};
-    apply(t.kept, t.z, t.size, t.mask, t.dim, old, y);
+    const float forces[6] = {t.f.x, t.f.y, t.f.z, t.turns ? t.old.x : 0.0f, t.turns ? t.old.y : 0.0f, t.turns ? t.old.z : 0.0f};
+    float d[contact_rows];
+    UNROLLED
+    for (int r = 0; r < contact_rows; ++r) d[r] = forces[r];
+    apply(t.kept, t.z, t.size, t.mask, t.dim, d, y);
 }
 const bool any = most_blocks + most_equalities + most_contacts > 0;
 ROLLED

@@ -55,7 +55,7 @@ const auto dim_of = [&](const Four* record) {
     const auto move = [&](Four*& records, int count) {
         const int place = take(count);
         if (place < 0) return 0;
-        copy(mine + place, records, count, lane, lanes);
+        copy(mine + place, records, count);
         records = mine + place;
         return 1;
     };
@@ -67,20 +67,20 @@ const auto dim_of = [&](const Four* record) {
         Four* const record = touches + e * contact_record;
         const int count = dim_of(record) * COUNT_BITS(contact_mask(record)) * fours, place = take(count);
         if (place < 0) continue;
-        copy(mine + place, contact_z + (size_t)bits(record[2].w) * contact_size, count, lane, lanes);
+        copy(mine + place, contact_z + (size_t)bits(record[2].w) * contact_size, count);
         record[5].z = keep_bits(place + 1);
     }
     for (int e = 0; e < near_blocks; ++e) {
         Four* const record = blocks + e * block_record;
         const int count = 4 * COUNT_BITS(block_mask(record)) * fours, place = take(count);
         if (place < 0) continue;
-        copy(mine + place, row_z + bits(record[8].x), count, lane, lanes);
+        copy(mine + place, row_z + bits(record[8].x), count);
         record[7].w = keep_bits(place + 1);
     }
     for (int e = 0; e < near_equalities; ++e) {
         const int count = equality_active[e] > 0 ? 6 * COUNT_BITS(equality_mask(e)) * fours : 0, place = take(count);
         if (place < 0) continue;
-        copy(mine + place, equality_z + space.equality_adr.data[e], count, lane, lanes);
+        copy(mine + place, equality_z + space.equality_adr.data[e], count);
         pairs[e * equality_record + 15].x = keep_bits(place + 1);
     }
     arrive();

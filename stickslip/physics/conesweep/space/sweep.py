@@ -10,18 +10,22 @@ from stickslip.physics.conesweep.space.build import native
 from stickslip.physics.conesweep.space.layout import Shape, Space
 from stickslip.physics.conesweep.substeps import count_coupled_passes, count_substeps
 from stickslip.physics.conesweep.sweep.aitken import ALIKE, ASTRAY
-from stickslip.physics.conesweep.sweep.cone import CLOSE, MIN_FRICTION
+from stickslip.physics.conesweep.sweep.cone import CLOSE
 from stickslip.physics.conesweep.sweep.settle import DEEP, GROWTH, PUSH_OUT
 
 wp.set_module_options({"enable_backward": False})
 
-SHARED = 49152
-"""Shared memory of a block on CUDA, for records and rows of its worlds [bytes]; more is not allowed."""
+SHARED = 48128
+"""Shared memory of a block on CUDA, for records and rows of its worlds [bytes]; Warp itself has 1 kB of the 48 kB."""
+
+
+NEWTON = 2
+"""Most steps of Newton's method for a cone with spin or rolling, in a visit. The next visit goes on from there."""
 
 
 def block_threads(lanes: int) -> int:
-    """Threads of a block on CUDA."""
-    return max(lanes, 64)
+    """Threads of a block on CUDA: of eight worlds, or of two warps."""
+    return min(8 * lanes, 64)
 
 
 START, SETTLE, PUSH = range(3)
@@ -33,9 +37,8 @@ taken out."""
 def sweep_kernel(shape: Shape) -> wp.Kernel:
     """`sweep` for models of this shape."""
     source = native(
-        ["sweep", "rows", "equality", "contact", "passes", "motion"],
+        ["lanes", "sweep", "rows", "equality", "contact", "passes", "motion"],
         shape,
-        threads_of_world=shape.lanes,
         shared_fours=SHARED // 16,
         block_threads=block_threads(shape.lanes),
         start=START,
@@ -46,7 +49,7 @@ def sweep_kernel(shape: Shape) -> wp.Kernel:
         growth=float(GROWTH),
         deep=float(DEEP),
         fastest=float(PUSH_OUT),
-        least=float(MIN_FRICTION),
+        newton=NEWTON,
         close=float(CLOSE),
         alike=float(ALIKE),
         astray=float(ASTRAY),
