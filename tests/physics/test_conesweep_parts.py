@@ -134,8 +134,8 @@ def test_rows_in_contact_space(device, links):
         i = int(work.adr.numpy()[world])
         assert work.num.numpy()[world] == 1
         record = records[i]
-        con = int(record[2, 3].view(np.int32))
-        mask = int(record[3, 3].view(np.uint32)) | int(record[4, 3].view(np.uint32)) << 32
+        con, low, high = record[5, :3].view(np.uint32).tolist()
+        mask = low | high << 32
         frame = np.array([touch[i, 0, :3], touch[i, 1, :3], np.cross(touch[i, 0, :3], touch[i, 1, :3])])
         linear, angular = np.zeros((3, links)), np.zeros((3, links))
         point = sim.d.contact.pos.numpy()[con].astype(float)

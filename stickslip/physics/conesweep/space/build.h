@@ -2,12 +2,24 @@
 // `lane` is one of `lanes`, on CUDA a warp. All rows of a block, an equality or a contact are made at the same time: they have
 // the same chunks, and then need each other's products.
 const int nv = tree.nv;
-const float* const axes = reinterpret_cast<const float*>(reinterpret_cast<const char*>(bodies.cdof.data)
+const float* axes = reinterpret_cast<const float*>(reinterpret_cast<const char*>(bodies.cdof.data)
     + (size_t)worldid * bodies.cdof.strides[0]);
 const float* const coms = reinterpret_cast<const float*>(reinterpret_cast<const char*>(bodies.subtree_com.data)
     + (size_t)worldid * bodies.subtree_com.strides[0]);
-const float* const v_free = work.v_free.data + (size_t)worldid * (work.v_free.strides[0] / sizeof(float));
+const float* v_free = work.v_free.data + (size_t)worldid * (work.v_free.strides[0] / sizeof(float));
 fetch_factor();
+int taken = 0;  // of shared memory, in vectors of four
+#if defined(__CUDA_ARCH__)
+if (L4 == mine) taken = space.L4_size + nv;
+if (taken + (7 * nv + 3) / 4 <= share_of) {
+    float* const near_axes = reinterpret_cast<float*>(mine + taken);
+    for (int n = lane; n < 6 * nv; n += lanes) near_axes[n] = axes[n];
+    for (int n = lane; n < nv; n += lanes) near_axes[6 * nv + n] = v_free[n];
+    axes = near_axes;
+    v_free = near_axes + 6 * nv;
+    taken += (7 * nv + 3) / 4;
+}
+#endif
 
 // Each chunk of a mask with its place among them, in vectors of four.
 #define EACH_CHUNK(mask)                                                                    \
@@ -17,7 +29,7 @@ const auto place_in = [&](Mask mask, int chunk) { return COUNT_BITS(mask & (((Ma
 // Rows are made in shared memory, where they fit, and then stored.
 Four* const none = nullptr;
 #if defined(__CUDA_ARCH__)
-const int taken = L4 == mine ? space.L4_size + nv : 0, pitch = space.longest | 1;  // odd: lanes meet different banks
+const int pitch = space.longest | 1;  // odd: lanes meet different banks
 Four* const bench = taken + lanes * pitch <= share_of ? mine + taken : none;
 #else
 const int pitch = 0;
@@ -41,14 +53,32 @@ const auto solve_half = [&](Four* z, Mask mask) {
             if (value == 0.0f) continue;
             const Place place = dofs[chunk * 4 * fours + m];
             const Four* l = L4 + place.adr;
-            for (Mask above = chunks_at(place); above != 0; above &= above - 1) {
-                const int to = LOWEST_BIT(above), at = place_in(mask, to);
+            // chunks above, four at a time: reading does not wait for writing
+            for (Mask above = chunks_at(place) ^ (Mask)1 << chunk; above != 0;) {
+                int to[4];
                 UNROLLED
-                for (int n = 0; n < fours; ++n, ++l) {
-                    if (to == chunk) add(own_part[n], -value, *l);
-                    else add(z[at + n], -value, *l);
+                for (int e = 0; e < 4; ++e) {
+                    to[e] = above != 0 ? place_in(mask, LOWEST_BIT(above)) : -1;
+                    above &= above - 1;
                 }
+                UNROLLED
+                for (int n = 0; n < fours; ++n) {
+                    Four s[4];
+                    UNROLLED
+                    for (int e = 0; e < 4; ++e)
+                        if (to[e] >= 0) {
+                            s[e] = z[to[e] + n];
+                            add(s[e], -value, l[e * fours + n]);
+                        }
+                    UNROLLED
+                    for (int e = 0; e < 4; ++e)
+                        if (to[e] >= 0) z[to[e] + n] = s[e];
+                }
+                UNROLLED
+                for (int e = 0; e < 4; ++e) l += to[e] >= 0 ? fours : 0;
             }
+            UNROLLED
+            for (int n = 0; n < fours; ++n) add(own_part[n], -value, l[n]);
         }
         UNROLLED
         for (int n = 0; n < fours; ++n) {
@@ -109,6 +139,15 @@ const auto product = [&](const Four* a, const Four* b, int size) {
     float total = 0.0f;
     for (int n = 0; n < size; ++n) total += dot(a[n], b[n]);
     return total;
+};
+// A number of each of `count` rows that are made at the same time; on the CPU, of those up to this one.
+const auto gather = [&](float value, int r, int count, float* all) {
+#if defined(__CUDA_ARCH__)
+    UNROLLED
+    for (int q = 0; q < count; ++q) all[q] = __shfl_sync(0xffffffffu, value, lane - r + q);
+#else
+    all[r] = value;
+#endif
 };
 const auto whole = [](int count) { return lanes > 1 ? lanes / count * count : 1; };  // lanes for things of so many rows
 const auto invert = [&](float w) { return w > tiny ? 1.0f / w : 0.0f; };
@@ -190,20 +229,22 @@ for (int first = 0; first < 4 * nblock; first += whole(4)) {
         reinterpret_cast<float*>(record + 4)[r] = low;
         reinterpret_cast<float*>(record + 5)[r] = high;
         for (int q = 0; q < r; ++q) reinterpret_cast<float*>(record + 6)[r * (r - 1) / 2 + q] = products[q];
-        reinterpret_cast<float*>(record + 9)[r] = keep_bits(kind);
+        reinterpret_cast<float*>(record + 9)[r] = 0.0f;
         reinterpret_cast<float*>(record + 10)[r] = phi;
     }
-    SYNC();
-    if (exists_here && r == 3) {
-        const int* const four_kinds = reinterpret_cast<const int*>(record + 9);
-        const int packed = four_kinds[0] | four_kinds[1] << 8 | four_kinds[2] << 16 | four_kinds[3] << 24;
-        record[7].z = keep_bits(packed);
-        record[7].w = 0.0f;
-    }
+    int packed = kind << 8 * r;
+#if defined(__CUDA_ARCH__)
+    packed |= __shfl_xor_sync(0xffffffffu, packed, 1);
+    packed |= __shfl_xor_sync(0xffffffffu, packed, 2);
+#else
+    if (r > 0) packed |= bits(record[7].z);
+#endif
+    if (exists_here && (lanes == 1 || r == 3)) record[7].z = keep_bits(packed);
     SYNC();
 }
 // connects and welds: six wrenches about the point of each
 const int nequality = exists && has_equalities ? equalities.n : 0;
+float held[6], K[6][6];
 for (int first = 0; first < 6 * nequality; first += whole(6)) {
     const int n = (first + lane) / 6, r = (first + lane) % 6;
     const bool exists_here = (lanes == 1 || lane < whole(6)) && n < nequality;
@@ -227,29 +268,34 @@ for (int first = 0; first < 6 * nequality; first += whole(6)) {
         record[42 + r] = reinterpret_cast<const float*>(equalities.error.data)[6 * place + r];
         record[48 + r] = dt * reinterpret_cast<const float*>(equalities.f.data)[6 * place + r];
         record[54 + r] = 0.0f;
-        record[60] = 0.0f;  // where its rows are in shared memory
+    }
+    if (exists_here && r == 5) {
+        record[60] = keep_bits(space.equality_adr.data[n]);
+        record[61] = keep_bits(count > 0 ? (int)(unsigned)mask : 0);
+        record[62] = keep_bits(count > 0 ? (int)((unsigned long long)mask >> 32) : 0);
+        record[63] = 0.0f;  // where its rows are in shared memory
     }
     SYNC();
-    if (count > 0) {
-        for (int c = 0; c <= r; ++c) record[6 * r + c] = product(z, row_at(lane - r + c, far + (c - r) * size), size);
-        if (is_held) record[7 * r] = 0.0f;
-        reinterpret_cast<float*>(equalities.weight.data)[6 * place + r] = record[7 * r];
+    float products[6];
+    for (int c = 0; c < 6; ++c) {
+        const bool is_there = count > 0 && (lanes > 1 || c <= r);
+        products[c] = is_there ? product(z, row_at(lane - r + c, far + (c - r) * size), size) : 0.0f;
     }
-    SYNC();
-    for (int c = 0; count > 0 && c < r; ++c) {
-        if (record[7 * r] == 0.0f || record[7 * c] == 0.0f) record[6 * r + c] = 0.0f;
-        record[6 * c + r] = record[6 * r + c];
+    gather(is_held ? 1.0f : 0.0f, r, 6, held);
+    UNROLLED
+    for (int c = 0; c < 6; ++c) gather(products[c], r, 6, K[c]);  // symmetric
+    const bool answers = count > 0 && (lanes > 1 || r == 5);
+    UNROLLED
+    for (int e = 0; e < 36; ++e) {
+        if (lanes == 1 && e / 6 > e % 6) K[e / 6][e % 6] = K[e % 6][e / 6];
+        if (held[e / 6] != 0.0f || held[e % 6] != 0.0f) K[e / 6][e % 6] = 0.0f;
     }
-    SYNC();
+    if (answers && (lanes == 1 || r == 0)) {
+        UNROLLED
+        for (int c = 0; c < 6; ++c) reinterpret_cast<float*>(equalities.weight.data)[6 * place + c] = K[c][c];
+    }
     // impulses that cancel a unit velocity in one direction: the last `count` directions one after the other, except those
     // without compliance, a few times over
-    const bool answers = count > 0 && (lanes > 1 || r == 5);
-    float K[6][6];
-    if (answers) {
-        UNROLLED
-        for (int c = 0; c < 36; ++c) K[c / 6][c % 6] = record[c];
-    }
-    SYNC();
     for (int c = lanes > 1 ? r : 0; answers && c <= r; ++c) {
         float left[6], out[6];
         UNROLLED
@@ -273,8 +319,9 @@ for (int first = 0; first < 6 * nequality; first += whole(6)) {
     }
     SYNC();
 }
-// Contacts. Numbers that the last row needs of the others are left in the record: in the places of the forces before a jump.
+// Contacts
 const int adr = work.adr.data[worldid], num = exists ? work.num.data[worldid] : 0;
+float speeds[contact_rows], with_normal[contact_rows], itself[contact_rows], with_first[contact_rows];
 for (int first = 0; first < contact_rows * num; first += whole(contact_rows)) {
     const int n = (first + lane) / contact_rows, r = (first + lane) % contact_rows;
     const bool exists_here = (lanes == 1 || lane < whole(contact_rows)) && n < num;
@@ -287,9 +334,6 @@ for (int first = 0; first < contact_rows * num; first += whole(contact_rows)) {
     Four* const far = reinterpret_cast<Four*>(space.contact_z.data) + (size_t)con * contact_rows * space.contact_fours + r * size;
     Four* const z = row_at(lane, far);
     Four* const record = reinterpret_cast<Four*>(space.contact.data) + (size_t)i * contact_record;
-    float* const speeds = reinterpret_cast<float*>(record + (r < 3 ? 0 : 6)) + r % 3;
-    float* const with_normal = reinterpret_cast<float*>(record + (r < 3 ? 1 : 7)) + r % 3;
-    float* const itself = reinterpret_cast<float*>(record + (r < 3 ? 4 : 9)) + r % 3;
     bool is_held = false;
     float speed = 0.0f;
     if (exists_here && r < dim) {
@@ -309,35 +353,32 @@ for (int first = 0; first < contact_rows * num; first += whole(contact_rows)) {
     }
     if (exists_here) store_row(z, size, far);
     SYNC();
-    float across = 0.0f;
-    if (exists_here) {
-        *speeds = speed;
-        *with_normal = product(z, row_at(lane - r, far - r * size), size);
-        *itself = is_held ? 0.0f : product(z, z, size);
-        if (r == 0) *with_normal = *itself;
-        if (r == 2) across = product(z, row_at(lane - 1, far - size), size);
-    }
-    SYNC();
-    if (r == 2 && exists_here) record[4].x = reinterpret_cast<const float*>(record + 4)[1] > 0.0f && *itself > 0.0f ? across : 0.0f;
+    gather(speed, r, contact_rows, speeds);
+    gather(exists_here ? product(z, row_at(lane - r, far - r * size), size) : 0.0f, r, contact_rows, with_normal);
+    gather(exists_here && !is_held ? product(z, z, size) : 0.0f, r, contact_rows, itself);
+    gather(exists_here && r == 2 ? product(z, row_at(lane - 1, far - size), size) : 0.0f, r, contact_rows, with_first);
     SYNC();
     if (!exists_here || r < contact_rows - 1) continue;
     const Four* const force = reinterpret_cast<const Four*>(work.f.data) + force_rows * i;
-    const float half = 0.5f * (record[4].y - record[4].z);
-    const float tangent = 0.5f * (record[4].y + record[4].z) + wp::sqrt(half * half + record[4].x * record[4].x);
+    const float across = itself[1] > 0.0f && itself[2] > 0.0f ? with_first[2] : 0.0f;
+    const float half = 0.5f * (itself[1] - itself[2]);
+    const float tangent = 0.5f * (itself[1] + itself[2]) + wp::sqrt(half * half + across * across);
     const float groups = dim > 4 ? 3.0f : dim > 3 ? 2.0f : 1.0f;  // directions that are corrected at once may add up
-    record[0].w = a.w;
-    record[1].w = restitution > 0.0f && force[0].x <= 0.0f && -record[0].x > bounce ? -record[0].x : 0.0f;
-    record[2] = Four{invert(record[1].x), invert(groups * tangent), b.w, keep_bits(con)};
-    record[3] = Four{dt * force[0].x, dt * force[0].y, dt * force[0].z, keep_bits((int)(unsigned)mask)};
-    record[4] = Four{0.0f, 0.0f, 0.0f, keep_bits((int)((unsigned long long)mask >> 32))};
-    record[5] = Four{a.w, 0.0f, 0.0f, 0.0f};
+    const float approach = restitution > 0.0f && force[0].x <= 0.0f && -speeds[0] > bounce ? -speeds[0] : 0.0f;
+    record[0] = Four{speeds[0], speeds[1], speeds[2], a.w};
+    record[1] = Four{itself[0], with_normal[1], with_normal[2], approach};
+    record[2] = Four{invert(itself[0]), invert(groups * tangent), b.w, 0.0f};
+    record[3] = Four{dt * force[0].x, dt * force[0].y, dt * force[0].z, a.w};
+    record[4] = zero;
+    record[5] = Four{keep_bits(con), keep_bits((int)(unsigned)mask), keep_bits((int)((unsigned long long)mask >> 32)), 0.0f};
     if (rough) {
         const float* const mu = reinterpret_cast<const float*>(contacts.friction.data) + 5 * con;
         const float* const surface = reinterpret_cast<const float*>(contacts.surfacevel.data) + 3 * con;
-        const bool rolls = contact_rows > 4;
-        if (!rolls) record[6].y = record[6].z = record[7].y = record[7].z = 0.0f;
-        record[6].w = invert(groups * record[9].x);
-        record[7].w = rolls ? invert(groups * (record[9].y + record[9].z)) : 0.0f;
+        constexpr bool rolls = contact_rows > 4;
+        constexpr int r3 = rough ? 3 : 0, r4 = rolls ? 4 : 0, r5 = rolls ? 5 : 0;
+        record[6] = Four{speeds[r3], rolls ? speeds[r4] : 0.0f, rolls ? speeds[r5] : 0.0f, invert(groups * itself[r3])};
+        record[7] = Four{with_normal[r3], rolls ? with_normal[r4] : 0.0f, rolls ? with_normal[r5] : 0.0f,
+                         rolls ? invert(groups * (itself[r4] + itself[r5])) : 0.0f};
         record[8] = Four{dt * force[1].x, dt * force[1].y, dt * force[1].z, keep_bits(dim)};
         record[9] = zero;
         const auto grip = [&](float value) { return 1.0f / most_of(value, least); };

@@ -9,14 +9,15 @@ struct Touch {
     bool acts, slides, turns;
     Four kept[contact_rows][is_kept ? own : 1];
 };
-const auto fetch_contact = [&](Touch& t, int n, bool goes_on) {
+const auto find_contact = [&](int n, bool goes_on) { return goes_on && n < num ? touches[n * contact_record + 5] : zero; };
+const auto fetch_contact = [&](Touch& t, int n, bool goes_on, const Four& where) {
     t.acts = goes_on && n < num;
     t.record = t.acts ? touches + n * contact_record : idle_contact;
     t.a = t.record[0];
     t.b = t.record[1];
     t.c = t.record[2];
     t.f = t.record[3];
-    t.mask = t.acts ? contact_mask(t.record) : (Mask)0;
+    t.mask = mask_at(where);
     t.size = COUNT_BITS(t.mask) * fours;
     t.turns = rough && t.acts && t.c.z < 0.0f;
     t.slides = t.c.z > 0.0f || t.turns;
@@ -28,7 +29,7 @@ const auto fetch_contact = [&](Touch& t, int n, bool goes_on) {
         t.m0 = t.record[10];
         t.m1 = t.record[11];
     }
-    t.z = rows_at(t.acts ? bits(t.record[5].z) : 0, contact_z + (size_t)(t.acts ? bits(t.c.w) : 0) * contact_size);
+    t.z = rows_at(where, contact_z, contact_size);
     fetch(t.kept, t.z, t.size, t.mask, t.dim);
 };
 
@@ -56,7 +57,7 @@ const auto turn = [&](const Touch& touch, const float* slip, float normal, float
             t[0] *= scale;
             t[1] *= scale;
         } else {
-            float nu = touch.record[5].y, total = 0.0f;
+            float nu = touch.record[2].w, total = 0.0f;
             const float per_normal = DIVIDE(1.0f, normal);
             for (int iteration = 0; iteration < newton; ++iteration) {
                 float slope = 0.0f;
@@ -72,7 +73,7 @@ const auto turn = [&](const Touch& touch, const float* slip, float normal, float
                 if (wp::abs(1.0f - normal * inverse) < close) break;
                 nu = most_of(0.0f, nu + DIVIDE((per_normal - inverse) * total, most_of(slope * inverse, 1.0e-30f)));
             }
-            touch.record[5].y = nu;
+            touch.record[2].w = nu;
             const float scale = least_of(1.0f, normal * ROOT(most_of(total, 1.0e-30f)));
             UNROLLED
             for (int i = 0; i < most; ++i) t[i] *= DIVIDE(scale, 1.0f + nu * gain[i] * grip[i] * grip[i]);
@@ -95,7 +96,7 @@ const auto settle_contact = [&](Touch& t, bool is_first) {
         float moved[1] = {0.0f};
         multiply(t.kept, t.z, t.size, t.mask, 1, x, moved);
         add_lanes(moved);
-        t.a.w = t.record[5].x + elapsed * t.a.x + moved[0];
+        t.a.w = t.f.w + elapsed * t.a.x + moved[0];
         if (t.acts) t.record[0].w = t.a.w;
     }
     SYNC();
@@ -133,9 +134,10 @@ const auto push_contact = [&](int n, bool goes_on) {
     const bool acts = goes_on && n < num;
     const Four* const record = acts ? touches + n * contact_record : idle_contact;
     const Four a = record[0], c = record[2];
-    const Mask mask = acts ? contact_mask(record) : (Mask)0;
+    const Four where = find_contact(n, goes_on);
+    const Mask mask = mask_at(where);
     const int size = COUNT_BITS(mask) * fours;
-    const Four* const z = rows_at(acts ? bits(record[5].z) : 0, contact_z + (size_t)(acts ? bits(c.w) : 0) * contact_size);
+    const Four* const z = rows_at(where, contact_z, contact_size);
     Four kept[1][is_kept ? own : 1];
     fetch(kept, z, size, mask, 1);
     float now[1] = {0.0f}, done[1] = {0.0f};

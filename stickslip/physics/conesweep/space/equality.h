@@ -1,12 +1,13 @@
 // Connects and welds. Numbers of a record: impulses per velocity, 6 x 6 (0 to 35); velocity without forces (36); error at the
-// start of the step (42); impulse (48), and before a jump (54); where the rows are in shared memory (60).
+// start of the step (42); impulse (48), and before a jump (54); where its rows are, with chunks only where it acts (60).
 const auto visit_equality = [&](int number, bool goes_on, int task) {
-    const bool acts = goes_on && number < nequality && equality_active[number] > 0;
+    float* const record = reinterpret_cast<float*>(pairs + (number < nequality ? number : 0) * equality_record);
+    const Four where = *reinterpret_cast<const Four*>(record + 60);
+    const Mask mask = goes_on && number < nequality ? mask_of(where.y, where.z) : (Mask)0;
+    const bool acts = mask != 0;
     if (!MOST_IN_WARP(acts ? 1 : 0)) return;
-    float* const record = reinterpret_cast<float*>(pairs + (acts ? number : 0) * equality_record);
-    const Mask mask = acts ? equality_mask(number) : (Mask)0;
     const int size = COUNT_BITS(mask) * fours;
-    const Four* const z = rows_at(acts ? bits(record[60]) : 0, equality_z + (acts ? space.equality_adr.data[number] : 0));
+    const Four* const z = rows_at(acts ? where : zero, equality_z, 1);
     float d[6] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
     if (task == start) {
         UNROLLED

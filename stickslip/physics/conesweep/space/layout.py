@@ -20,12 +20,12 @@ ROUGH_RECORD = 12
 
 - velocities without forces; distance at the start of the substep
 - inverse mass of the normal and its products with the tangents; approach (< 0: it bounces)
-- velocity to impulse of normal and tangents; friction (see `layout`); number of the contact
-- impulse; half of the mask
-- impulse before a jump; the other half
-- distance at the start of the step; the cone's multiplier; where the rows are in shared memory
+- velocity to impulse of normal and tangents; friction (see `layout`); the cone's multiplier
+- impulse; distance at the start of the step
+- impulse before a jump
+- where its rows are (see `sweep.h`)
 
-The others are the first five of spin and rolling, one over the coefficients of friction, velocity of the surface.
+The others are the same of spin and rolling, one over the coefficients of friction, velocity of the surface.
 """
 
 BLOCK_RECORD = 12

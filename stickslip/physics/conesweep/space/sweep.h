@@ -30,16 +30,15 @@ const int contact_size = contact_rows * space.contact_fours;
 const float per_h = 1.0f / h, per_dt = 1.0f / dt;
 float elapsed = 0.0f;  // since the start of the step
 
-// Where the rows of a block, an equality or a contact are: `place` is one more than their place in shared memory, or 0.
-const auto rows_at = [&](int place, const Four* far) {
+// A record says where its rows are: their place outside of shared memory, two halves of the mask of their chunks, and one more
+// than their place in shared memory, or 0.
+const auto mask_at = [&](const Four& where) { return mask_of(where.y, where.z); };
+const auto rows_at = [&](const Four& where, const Four* far, int size) {
 #if defined(__CUDA_ARCH__)
-    if (place > 0) return (const Four*)(mine + place - 1);
+    if (bits(where.w) > 0) return (const Four*)(mine + bits(where.w) - 1);
 #endif
-    return far;
+    return far + (size_t)bits(where.x) * size;
 };
-const auto equality_mask = [&](int number) { return (Mask)space.equality_mask.data[number]; };
-const auto contact_mask = [&](const Four* record) { return mask_of(record[3].w, record[4].w); };
-const auto block_mask = [&](const Four* record) { return mask_of(record[8].y, record[8].z); };
 const auto dim_of = [&](const Four* record) {
     const float mu = record[2].z;
     return rough && mu < 0.0f ? bits(record[8].w) : mu > 0.0f ? 3 : 1;
@@ -63,26 +62,18 @@ const auto dim_of = [&](const Four* record) {
     const int near_blocks = move(blocks, nblock * block_record) * nblock;
     const int near_equalities = move(pairs, nequality * equality_record) * nequality;
     arrive();
+    const auto fetch_rows = [&](Four& where, const Four* far, int size, int count) {
+        const int all = count * COUNT_BITS(mask_at(where)) * fours, place = take(all);
+        if (place < 0) return;
+        copy(mine + place, far + (size_t)bits(where.x) * size, all);
+        where.w = keep_bits(place + 1);
+    };
     for (int e = 0; e < near_contacts; ++e) {
         Four* const record = touches + e * contact_record;
-        const int count = dim_of(record) * COUNT_BITS(contact_mask(record)) * fours, place = take(count);
-        if (place < 0) continue;
-        copy(mine + place, contact_z + (size_t)bits(record[2].w) * contact_size, count);
-        record[5].z = keep_bits(place + 1);
+        fetch_rows(record[5], contact_z, contact_size, dim_of(record));
     }
-    for (int e = 0; e < near_blocks; ++e) {
-        Four* const record = blocks + e * block_record;
-        const int count = 4 * COUNT_BITS(block_mask(record)) * fours, place = take(count);
-        if (place < 0) continue;
-        copy(mine + place, row_z + bits(record[8].x), count);
-        record[7].w = keep_bits(place + 1);
-    }
-    for (int e = 0; e < near_equalities; ++e) {
-        const int count = equality_active[e] > 0 ? 6 * COUNT_BITS(equality_mask(e)) * fours : 0, place = take(count);
-        if (place < 0) continue;
-        copy(mine + place, equality_z + space.equality_adr.data[e], count);
-        pairs[e * equality_record + 15].x = keep_bits(place + 1);
-    }
+    for (int e = 0; e < near_blocks; ++e) fetch_rows(blocks[e * block_record + 8], row_z, 1, 4);
+    for (int e = 0; e < near_equalities; ++e) fetch_rows(pairs[e * equality_record + 15], equality_z, 1, 6);
     arrive();
 }
 #endif
