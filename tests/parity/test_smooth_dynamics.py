@@ -40,6 +40,8 @@ JOINTS = {
     "weld": "",
 }
 
+LOOKS = ("fixed", "track", "trackcom", "targetbody", "targetbodycom")
+
 
 def tree(seed: int, number: int) -> str:
     """MJCF of trees of bodies with all kinds of joints, a mocap body, sites, and tendons."""
@@ -61,7 +63,9 @@ def tree(seed: int, number: int) -> str:
             f"{JOINTS[kind[i]]}"
             f'<geom type="box" size=".05 .03 .08" pos="{numbers(3, 0.05)}" quat="{numbers(4, 1.0)}"'
             f' mass="{rng.uniform(0.2, 2):.3f}"/>'
-            f'<site name="s{i}" pos="{numbers(3, 0.05)}" quat="{numbers(4, 1.0)}"/>{inside}</body>'
+            f'<site name="s{i}" pos="{numbers(3, 0.05)}" quat="{numbers(4, 1.0)}"/>'
+            f'<camera mode="{LOOKS[i % 5]}" target="b1" pos="{numbers(3, 0.5)}" quat="{numbers(4, 1.0)}"/>'
+            f'<light mode="{LOOKS[(i + 2) % 5]}" target="b2" pos="{numbers(3, 0.5)}" dir="{numbers(3, 1.0)}"/>{inside}</body>'
         )
 
     bodies = "".join(body(i) for i in range(number) if parents[i] < 0)

@@ -8,6 +8,7 @@ import mujoco_warp as mjw
 from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.model import Model
 from stickslip.physics.mjwarp.plan import MAIN, PlanStage, StepPlan
+from stickslip.physics.mjwarp.smooth.smooth import find_reactions
 from stickslip.physics.mjwarp.touches import mark_apart
 
 
@@ -47,7 +48,7 @@ def sense_force(m: mjw.Model, d: mjw.Data) -> None:
     """Forces between bodies, where something reads them, and the sensors of acceleration and force."""
     wanted = not (m.opt.disableflags & mjw.DisableBit.SENSOR) and m.sensor_rne_postconstraint
     if m.opt.run_rne_postconstraint or wanted:
-        mjw.rne_postconstraint(m, d)
+        find_reactions(m, d)
     mjw.sensor_acc(m, d, skip_rne_postconstraint=True)
 
 
