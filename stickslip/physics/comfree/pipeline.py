@@ -9,7 +9,8 @@ from stickslip.physics.comfree.joints import resolve_friction, resolve_limits
 from stickslip.physics.comfree.model import Model
 from stickslip.physics.comfree.rows import Workspace, make_workspace
 from stickslip.physics.mjwarp import pipeline as rowfree
-from stickslip.physics.mjwarp.pipeline import Prediction, Step, accelerate, advance, find_motion, predict
+from stickslip.physics.mjwarp.advance import advance
+from stickslip.physics.mjwarp.pipeline import Prediction, Step, accelerate, find_motion, predict
 from stickslip.physics.mjwarp.plan import PlanStage, StepPlan
 from stickslip.physics.mjwarp.tree import gather_forces, predict_twists
 
@@ -75,7 +76,8 @@ def solve(m: Model, d: mjw.Data) -> Prediction:
 
 def integrate(m: Model, d: mjw.Data, prediction: Prediction) -> None:
     """Advance the state by what `solve` found."""
-    advance(m, d, find_motion(m, d, prediction))
+    motion = find_motion(m, d, prediction)
+    advance(m, d, motion.qacc, motion.velocity)
 
 
 class _Step(Step[Model, mjw.Data]):

@@ -10,6 +10,7 @@ import warp as wp
 
 from stickslip.errors import InputError, Unsupported
 from stickslip.physics.mjwarp import private
+from stickslip.physics.mjwarp.advance import advance
 from stickslip.physics.mjwarp.model import DataT, Model, ModelT
 from stickslip.physics.mjwarp.plan import MAIN, PlanStage, StepPlan
 from stickslip.physics.mjwarp.smooth.factor import Factor, factorize, solve, solve_motion
@@ -147,11 +148,6 @@ def find_motion(m: Model, d: mjw.Data, prediction: Prediction) -> Motion:
     return Motion(qacc)
 
 
-def advance(m: Model, d: mjw.Data, motion: Motion) -> None:
-    """Advance the state."""
-    private.advance(m, d, motion.qacc, motion.velocity)
-
-
 class Step(Generic[ModelT, DataT]):
     """One step of a row-free physics: what its stages hand on to each other.
 
@@ -243,7 +239,7 @@ class Step(Generic[ModelT, DataT]):
     def _advance(self) -> None:
         if self._motion is None:
             raise RuntimeError("the stage 'motion' of this step has not run")
-        advance(self.m, self.d, self._motion)
+        advance(self.m, self.d, self._motion.qacc, self._motion.velocity)
 
     def _integrate(self) -> None:
         self._find_motion()

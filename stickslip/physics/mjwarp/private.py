@@ -12,7 +12,18 @@ import functools
 
 import mujoco_warp as mjw
 import warp as wp
-from mujoco_warp._src import collision_core, collision_driver, derivative, forward, sensor, set_const, smooth, solver
+from mujoco_warp._src import (
+    collision_core,
+    collision_driver,
+    derivative,
+    forward,
+    math,
+    sensor,
+    set_const,
+    smooth,
+    solver,
+    support,
+)
 from mujoco_warp._src.types import ConstraintType, ContactType, EqType, vec5, vec10, vec11, vec12
 
 __all__ = [
@@ -34,6 +45,8 @@ __all__ = [
     "has_implicit_part",
     "integration_matrix",
     "narrowphase",
+    "next_act",
+    "quat_integrate",
     "set_kinematics0",
     "sense_contacts",
     "solve_free_bodies",
@@ -43,6 +56,7 @@ __all__ = [
     "vec11",
     "vec12",
     "vec5",
+    "wrap_period",
 ]
 
 tendon_armature = smooth.tendon_armature
@@ -56,6 +70,9 @@ collision_context = collision_core.create_collision_context
 energy_pos = forward._energy_pos
 energy_vel = forward._energy_vel
 sense_contacts = sensor._eval_sensor_contact
+next_act = support.next_act
+wrap_period = forward._wrap_period
+quat_integrate = math.quat_integrate
 
 
 def sum_in_one_order() -> None:
