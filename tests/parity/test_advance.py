@@ -21,7 +21,8 @@ MODEL = """<mujoco><option timestep=".004"/><worldbody>
     <intvelocity joint="hinge" kp="15" actrange="-.5 .5"/>
     <general joint="slide" dyntype="filter" dynprm=".1"/>
     <general joint="hinge" dyntype="filterexact" dynprm=".05" actlimited="true" actrange="-.3 .3"/>
-    <general joint="ball" gear="1 2 0" dyntype="filterexact" dynprm=".05" biastype="affine" gainprm="3" biasprm="0 -3 0"/>
+    <general joint="ball" gear="1 2 0" dyntype="filterexact" dynprm=".05" biastype="affine" gainprm="3"
+      biasprm="0 -3 0"/>
   </actuator></mujoco>"""
 
 

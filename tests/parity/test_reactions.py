@@ -21,12 +21,14 @@ LOADED = """<mujoco><option timestep=".004" cone="{cone}"><flag {flag}/></option
         <geom size=".03" mass=".4"/><site name="sb" pos=".02 .03 0" quat=".9 .1 .3 0"/>
         <body name="c" pos="0 0 .1"><joint name="jc" type="ball"/><geom size=".02" mass=".2"/>
           <site name="sc" pos="0 .02 .02"/></body></body></body>
-    <body name="e" pos=".5 0 .06"><freejoint/><geom type="capsule" size=".05 .1"/><site name="se" quat="1 .2 0 .1"/></body>
+    <body name="e" pos=".5 0 .06"><freejoint/><geom type="capsule" size=".05 .1"/>
+      <site name="se" quat="1 .2 0 .1"/></body>
     <body name="f" pos="-.5 0 .2"><joint type="slide" axis="0 0 1" range="-.01 .1" limited="true"/>
       <joint name="jf" axis="1 0 0" frictionloss=".05"/><geom size=".05"/><site name="sf" pos="0 .04 .05"/></body>
   </worldbody>
   <equality><connect body1="c" body2="f" anchor="0 .01 .02"/><weld body1="e" body2="b" torquescale=".7"/>
-    <weld site1="sc" site2="se"/><connect site1="sf" site2="on"/><tendon tendon1="t1" tendon2="t2" polycoef="0 .5 .2 .1 0"/>
+    <weld site1="sc" site2="se"/><connect site1="sf" site2="on"/>
+    <tendon tendon1="t1" tendon2="t2" polycoef="0 .5 .2 .1 0"/>
     <joint joint1="jb" joint2="jf"/></equality>
   <tendon>
     <spatial name="t1" limited="true" range=".1 .2" frictionloss=".3" stiffness="20" damping="1" springlength=".1 .15">

@@ -40,7 +40,6 @@ __all__ = [
     "damping_slope",
     "energy_pos",
     "energy_vel",
-    "factor_solve_m",
     "go_to_qpos0",
     "has_implicit_part",
     "integration_matrix",
@@ -188,11 +187,6 @@ def integration_matrix(m: mjw.Model, d: mjw.Data) -> wp.array:
         outputs=[H],
     )
     return H
-
-
-def factor_solve_m(m: mjw.Model, d: mjw.Data, x: wp.array, y: wp.array) -> None:
-    """Factor M into d.qLD and set x = M^-1 y."""
-    smooth.factor_solve_i(m, d, d.M, d.qLD, d.qLDiagInv, x, y)
 
 
 def solve_free_bodies(m: mjw.Model, d: mjw.Data, x: wp.array, y: wp.array) -> None:

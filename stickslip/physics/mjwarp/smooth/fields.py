@@ -18,10 +18,10 @@ _MATRIX = "M_rownnz M_rowadr M_colind".split()
 _ORDER_SIZES = "nv nC ndoflevel".split()
 
 _FIXED = (
-    "body_parentid body_rootid body_mocapid body_jntadr body_jntnum body_dofadr body_dofnum body_isdofancestor dof_bodyid dof_jntid "
-    "jnt_type jnt_qposadr jnt_dofadr jnt_actuatorid jnt_actgravcomp jnt_actfrclimited geom_bodyid site_bodyid "
-    "tendon_adr tendon_num wrap_objid wrap_prm ten_J_rownnz ten_J_rowadr ten_J_colind actuator_trntype "
-    "actuator_trnid actuator_dyntype actuator_gaintype actuator_biastype actuator_ctrladr actuator_ctrlnum "
+    "body_parentid body_rootid body_mocapid body_jntadr body_jntnum body_dofadr body_dofnum body_isdofancestor "
+    "dof_bodyid dof_jntid jnt_type jnt_qposadr jnt_dofadr jnt_actuatorid jnt_actgravcomp jnt_actfrclimited geom_bodyid "
+    "site_bodyid tendon_adr tendon_num wrap_objid wrap_prm ten_J_rownnz ten_J_rowadr ten_J_colind "
+    "actuator_trntype actuator_trnid actuator_dyntype actuator_gaintype actuator_biastype actuator_ctrladr actuator_ctrlnum "
     "actuator_actadr actuator_actnum actuator_actlimited actuator_actearly actuator_forcelimited "
     "actuator_ctrllimited cam_mode cam_bodyid cam_targetbodyid light_mode light_bodyid light_targetbodyid eq_type "
     "eq_obj1id eq_obj2id eq_objtype"
@@ -54,10 +54,10 @@ _SETTINGS = "nmoment_room nv_room disableflags implicit factor_M solve_M factor_
 
 _INPUTS = "qpos qvel act ctrl mocap_pos mocap_quat qfrc_applied xfrc_applied".split()
 OUTPUTS = (
-    "xpos xquat xmat xipos ximat xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat cam_xpos cam_xmat "
-    "light_xpos light_xdir subtree_com cinert cdof cdof_dot cvel M ten_length ten_J ten_velocity ten_wrapadr ten_wrapnum wrap_obj wrap_xpos actuator_length "
-    "actuator_velocity actuator_moment moment_rownnz moment_rowadr moment_colind act_dot actuator_force "
-    "qfrc_spring qfrc_damper qfrc_gravcomp qfrc_passive qfrc_bias qfrc_actuator qfrc_smooth"
+    "xpos xquat xmat xipos ximat xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat cam_xpos cam_xmat light_xpos "
+    "light_xdir subtree_com cinert cdof cdof_dot cvel M ten_length ten_J ten_velocity ten_wrapadr ten_wrapnum "
+    "wrap_obj wrap_xpos actuator_length actuator_velocity actuator_moment moment_rownnz moment_rowadr moment_colind "
+    "act_dot actuator_force qfrc_spring qfrc_damper qfrc_gravcomp qfrc_passive qfrc_bias qfrc_actuator qfrc_smooth"
 ).split()
 """Fields of the data that the kernel writes, always. Of what MuJoCo Warp's stages write, it leaves out `crb` (unless
 the integrator reads it), `cacc` and `cfrc_int`, which hold no result before the forces of constraints are known, and
@@ -133,7 +133,11 @@ def data_fields(d: mjw.Data) -> Any:
 def reaction_fields(m: mjw.Model, d: mjw.Data) -> Any:
     """The addresses that `reactions.h` reads and writes."""
     fields = ReactionData()
-    for prefix, owner, names in (("", d, (*_FOUND, *_REACTIONS)), ("efc_", d.efc, _EFC), ("contact_", d.contact, _CONTACT)):
+    for prefix, owner, names in (
+        ("", d, (*_FOUND, *_REACTIONS)),
+        ("efc_", d.efc, _EFC),
+        ("contact_", d.contact, _CONTACT),
+    ):
         for name in names:
             setattr(fields, prefix + name, getattr(owner, name).ptr or 0)
     fields.njmax, fields.njmax_room = d.njmax, d.efc.force.shape[1]

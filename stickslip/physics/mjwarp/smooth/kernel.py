@@ -1,4 +1,4 @@
-"""The kernels: one world per warp on CUDA, one per thread on a CPU. Their C++ is in `smooth.h` and `reactions.h`.
+"""The kernels: one world per warp on CUDA, one per thread on a CPU. Their C++ is in the files `*.h`.
 
 What a world needs while it runs lies in shared memory. Kernels differ by how much of that a world has, not by models: a
 new model compiles nothing where one of its size has run. A model that needs more than a block may have uses memory of
@@ -13,7 +13,7 @@ import mujoco
 import warp as wp
 
 from stickslip.physics.mjwarp.smooth.factor import END
-from stickslip.physics.mjwarp.smooth.fields import ReactionData, SmoothData, SmoothModel
+from stickslip.physics.mjwarp.smooth.fields import MatrixOrder, ReactionData, SmoothData, SmoothModel
 from stickslip.physics.mjwarp.smooth.tables import ALONG_AXIS
 
 ROOMS = (512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 12288)
@@ -70,7 +70,7 @@ def worlds_of(room: int) -> int:
 
 def _source(room: int, names: tuple[str, ...]) -> str:
     """The text of a native function from these files, with what they need before and after."""
-    head, *parts = (pathlib.Path(__file__).with_name(name).read_text() for name in ("factor.h", "tools.h", *names))
+    head, *parts = (pathlib.Path(__file__).with_name(name).read_text() for name in ("factor.h", "memory.h", *names))
     numbers = {name: int(value) for name, value in _NUMBERS.items()} | {"ROOM": room, "WORLDS": worlds_of(room)}
     constants = "\n".join(f"constexpr int {name} = {value};" for name, value in numbers.items())
     return "\n".join([head, constants, *parts, *(f"#undef {name}" for name in _MACROS), END])
@@ -90,7 +90,7 @@ def memory_for(need: int, nworld: int, device: wp.Device) -> tuple[int, wp.array
 def smooth_kernel(room: int) -> Any:
     """The kernel of smooth dynamics with so much shared memory for a world; with 0, worlds use `scratch`."""
 
-    @wp.func_native(_source(room, ("smooth.h", "poses.h", "forces.h", "matrix.h")))
+    @wp.func_native(_source(room, ("tools.h", "smooth.h", "poses.h", "forces.h", "matrix.h")))
     def smooth(
         m: SmoothModel,
         d: SmoothData,
@@ -131,7 +131,7 @@ def smooth_kernel(room: int) -> Any:
 def reactions_kernel(room: int) -> Any:
     """The kernel of forces between bodies with so much shared memory for a world; with 0, worlds use `scratch`."""
 
-    @wp.func_native(_source(room, ("reactions.h",)))
+    @wp.func_native(_source(room, ("tools.h", "reactions.h")))
     def reactions(m: SmoothModel, d: ReactionData, scratch: wp.array[float], stride: int, thread: int): ...
 
     @wp.kernel(module="unique", enable_backward=False, grid_stride=False)
@@ -148,3 +148,79 @@ def reactions_kernel(room: int) -> Any:
         reactions(m, d, scratch, stride, wp.tid())
 
     return find_reactions
+
+
+@functools.cache
+def response_kernel(room: int) -> Any:
+    """The kernel of accelerations with so much shared memory for a world; with 0, worlds use `scratch`."""
+
+    @wp.func_native(_source(room, ("response.h",)))
+    def response(
+        m: MatrixOrder,
+        dof_bodyid: wp.array[int],
+        body_subtreenum: wp.array[int],
+        cdof_in: wp.array2d[wp.spatial_vector],
+        qfrc_smooth_in: wp.array2d[float],
+        wrench_in: wp.array2d[wp.spatial_vector],
+        qfrc_row_in: wp.array2d[float],
+        L_in: wp.array2d[float],
+        Dinv_in: wp.array2d[float],
+        L2_in: wp.array2d[float],
+        Dinv2_in: wp.array2d[float],
+        qfrc_constraint_out: wp.array2d[float],
+        y: wp.array2d[float],
+        x_out: wp.array2d[float],
+        motion_out: wp.array2d[float],
+        scratch: wp.array[float],
+        stride: int,
+        thread: int,
+    ): ...
+
+    @wp.kernel(module="unique", enable_backward=False, grid_stride=False)
+    def find_response(
+        # Model:
+        m: MatrixOrder,
+        dof_bodyid: wp.array[int],
+        body_subtreenum: wp.array[int],
+        # Data in:
+        cdof_in: wp.array2d[wp.spatial_vector],
+        qfrc_smooth_in: wp.array2d[float],
+        # In:
+        wrench_in: wp.array2d[wp.spatial_vector],
+        qfrc_row_in: wp.array2d[float],
+        L_in: wp.array2d[float],
+        Dinv_in: wp.array2d[float],
+        L2_in: wp.array2d[float],
+        Dinv2_in: wp.array2d[float],
+        stride: int,
+        # Data out:
+        qfrc_constraint_out: wp.array2d[float],
+        # In and out:
+        y: wp.array2d[float],
+        # Out:
+        x_out: wp.array2d[float],
+        motion_out: wp.array2d[float],
+        scratch: wp.array[float],
+    ):
+        response(
+            m,
+            dof_bodyid,
+            body_subtreenum,
+            cdof_in,
+            qfrc_smooth_in,
+            wrench_in,
+            qfrc_row_in,
+            L_in,
+            Dinv_in,
+            L2_in,
+            Dinv2_in,
+            qfrc_constraint_out,
+            y,
+            x_out,
+            motion_out,
+            scratch,
+            stride,
+            wp.tid(),
+        )
+
+    return find_response

@@ -130,7 +130,7 @@ ROLLED for (int t = 0; t < nten; ++t) {
     const float length = DATA(ten_length, m.ntendon)[t], velocity = DATA(ten_velocity, m.ntendon)[t];
     const float* const range = FIELD(tendon_range, 2 * m.ntendon) + 2 * t;
     float tension = 0.0f;
-    for (int r = 0; r < nrow; ++r) {
+    EACH(r, nrow) {
         const int type = row_type[r], id = row_id[r];
         if (type == ROW_EQUALITY && TABLE(eq_type)[id] == EQ_TENDON) {
             if (TABLE(eq_obj1id)[id] == t) tension += row_force[r];
@@ -145,11 +145,12 @@ ROLLED for (int t = 0; t < nten; ++t) {
             tension += length - range[0] < range[1] - length ? row_force[r] : -row_force[r];
         }
     }
-    for (int a = 0; a < nact; ++a) {
+    EACH(a, nact) {
         if (TABLE(actuator_trntype)[a] == TENDON && TABLE(actuator_trnid)[2 * a] == t) {
             tension += DATA(actuator_force, nact)[a] * FIELD(actuator_gear, 6 * nact)[6 * a];
         }
     }
+    tension = sum_lanes(tension, LANES);
     if (!(m.disableflags & DISABLE_SPRING)) {
         const float* const rest = FIELD(tendon_lengthspring, 2 * m.ntendon) + 2 * t;
         const float stretch = length > rest[1] ? length - rest[1] : length < rest[0] ? length - rest[0] : 0.0f;

@@ -100,5 +100,9 @@ def find_reactions(m: mjw.Model, d: mjw.Data) -> None:
     room, scratch, stride = memory_for(reaction_room_of(tables), d.nworld, device)
     inputs = [model_fields(m, m.structure.order, tables), reaction_fields(m, d), stride]
     wp.launch(
-        reactions_kernel(room), threads(d.nworld, device), inputs=inputs, outputs=[scratch], block_dim=32 * worlds_of(room)
+        reactions_kernel(room),
+        threads(d.nworld, device),
+        inputs=inputs,
+        outputs=[scratch],
+        block_dim=32 * worlds_of(room),
     )

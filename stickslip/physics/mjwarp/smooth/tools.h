@@ -1,10 +1,8 @@
-// What the native functions over the bodies of a world share: access to fields of the model and the data, memory, and
-// the algebra of spatial vectors.
+// What the native functions over the bodies of a world share: access to fields of the model and the data, and the
+// algebra of spatial vectors.
 //
-// Before this text kernel.py puts `factor.h` and constants: ROOM (floats of shared memory for a world, 0 for none),
-// WORLDS of a block, and the numbers of MuJoCo's enumerations; at the end, `END` undoes the macros. Arguments: `m`
-// addresses and sizes of the model (fields.py), `d` addresses of the data, `scratch` memory for worlds that have none in
-// ROOM, `stride` from one world to the next there, `thread`.
+// Before this text kernel.py puts `memory.h` with what that needs, and the numbers of MuJoCo's enumerations; at the end it
+// undoes the macros. Arguments: `m` addresses and sizes of the model (fields.py), `d` addresses of the data.
 //
 // Passes are separated by SYNC: a lane reads what another one wrote only after it. Sums have a fixed order.
 #define FIELD(name, count) \
@@ -86,12 +84,6 @@ const int* const level_adr = TABLE(level_adr);
 const int* const level_body = TABLE(level_body);
 const int* const body_parentid = TABLE(body_parentid);
 const int* const body_rootid = TABLE(body_rootid);
-#if defined(__CUDA_ARCH__)
-__shared__ float shared[ROOM > 0 ? ROOM * WORLDS : 1];
-float* const s = ROOM > 0 ? shared + ROOM * (threadIdx.x / LANES) : scratch.data + stride * size_t(world);
-#else
-float* const s = scratch.data + stride * size_t(world);
-#endif
 // sums over subtrees, from the leaves inwards to the level `last`, of the first `count` of `size` values of bodies
 const auto add_children = [&](float* values, int size, int count, int last) {
     ROLLED for (int level = m.nlevel - 2; level >= last; --level) {
