@@ -111,7 +111,7 @@ def predict_fused(m: Model, d: mjw.Data) -> Prediction:
     """All smooth dynamics and the prediction, in one launch."""
     implicit = damped(m)
     solve_M = m.opt.run_qacc_smooth or not implicit
-    found = find_smooth(m, d, factor_M=True, solve_M=solve_M, factor_H=implicit)
+    found = find_smooth(m, d, begins=True, factor_M=True, solve_M=solve_M, factor_H=implicit)
     if found.M is None:
         raise RuntimeError("the launch returned no factors")
     if found.H is not None and found.qacc is not None:
@@ -226,6 +226,7 @@ class Step(Generic[ModelT, DataT]):
                 ("acceleration", "force sensors"),
                 parts=motion_parts if beside else (),
             ),
+            collide=(lambda: private.collide(m, d)) if fused else None,
             streams=streams,
             smooth=self._predict_fused if fused else None,
         )

@@ -36,6 +36,7 @@ __all__ = [
     "advance_activation",
     "bound_geoms",
     "broadphase_filter",
+    "collide",
     "collision_context",
     "damping_slope",
     "energy_pos",
@@ -100,6 +101,20 @@ def has_implicit_part(m: mjw.Model) -> bool:
         return not flags & (mjw.DisableBit.EULERDAMP | mjw.DisableBit.DAMPER)
     every = mjw.DisableBit.ACTUATION | mjw.DisableBit.SPRING | mjw.DisableBit.DAMPER
     return flags & every != every
+
+
+def collide(m: mjw.Model, d: mjw.Data) -> None:
+    """`mujoco_warp.collision` where `nacon` and `ncollision` are 0 already; nothing sleeps, and there is no flex."""
+    if d.naconmax == 0 or m.opt.disableflags & (mjw.DisableBit.CONSTRAINT | mjw.DisableBit.CONTACT):
+        return
+    if m.flg_surfacevel or m.callback.contactfilter:
+        mjw.collision(m, d)
+        return
+    context = collision_context(d.naconmax)
+    is_small = m.opt.broadphase == mjw.BroadphaseType.NXN
+    broadphase = collision_driver.nxn_broadphase if is_small else collision_driver.sap_broadphase
+    broadphase(m, d, context)
+    narrowphase(m, d, context)
 
 
 def damping_slope(m: mjw.Model, d: mjw.Data, slope: wp.array) -> None:

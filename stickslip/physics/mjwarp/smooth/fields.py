@@ -19,10 +19,10 @@ _ORDER_SIZES = "nv nC ndoflevel".split()
 
 _FIXED = (
     "body_parentid body_rootid body_mocapid body_jntadr body_jntnum body_dofadr body_dofnum body_isdofancestor "
-    "dof_bodyid dof_jntid jnt_type jnt_qposadr jnt_dofadr jnt_actuatorid jnt_actgravcomp jnt_actfrclimited geom_bodyid "
-    "site_bodyid tendon_adr tendon_num wrap_objid wrap_prm ten_J_rownnz ten_J_rowadr ten_J_colind "
-    "actuator_trntype actuator_trnid actuator_dyntype actuator_gaintype actuator_biastype actuator_ctrladr actuator_ctrlnum "
-    "actuator_actadr actuator_actnum actuator_actlimited actuator_actearly actuator_forcelimited "
+    "dof_bodyid dof_jntid jnt_type jnt_qposadr jnt_dofadr jnt_actuatorid jnt_actgravcomp jnt_actfrclimited "
+    "geom_bodyid site_bodyid tendon_adr tendon_num wrap_objid wrap_prm ten_J_rownnz ten_J_rowadr ten_J_colind "
+    "actuator_trntype actuator_trnid actuator_dyntype actuator_gaintype actuator_biastype actuator_ctrladr "
+    "actuator_ctrlnum actuator_actadr actuator_actnum actuator_actlimited actuator_actearly actuator_forcelimited "
     "actuator_ctrllimited cam_mode cam_bodyid cam_targetbodyid light_mode light_bodyid light_targetbodyid eq_type "
     "eq_obj1id eq_obj2id eq_objtype"
 ).split()
@@ -50,7 +50,9 @@ _SIZES = (
     "nbody njnt nq nsite ngeom ngeom_moving nmocap ncam nlight nu na nactuator ntendon neq nwrap nJten nmoment nlevel "
     "has_spatial"
 ).split()
-_SETTINGS = "nmoment_room nv_room disableflags implicit factor_M solve_M factor_H write_crb".split()
+_SETTINGS = (
+    "nmoment_room nv_room disableflags implicit factor_M solve_M factor_H write_crb begins nsensordata clear_contacts"
+).split()
 
 _INPUTS = "qpos qvel act ctrl mocap_pos mocap_quat qfrc_applied xfrc_applied".split()
 OUTPUTS = (
@@ -62,7 +64,7 @@ OUTPUTS = (
 """Fields of the data that the kernel writes, always. Of what MuJoCo Warp's stages write, it leaves out `crb` (unless
 the integrator reads it), `cacc` and `cfrc_int`, which hold no result before the forces of constraints are known, and
 `qLD` and `qLDiagInv`, whose place the factors of `factor.py` take."""
-_SOMETIMES = "crb qacc_smooth".split()
+_SOMETIMES = "crb qacc_smooth sensordata energy nacon ncollision".split()
 
 
 def _struct(name: str, doc: str, addresses: Iterable[str], numbers: Iterable[str] = ()) -> Any:

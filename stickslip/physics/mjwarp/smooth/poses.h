@@ -1,4 +1,14 @@
-// Second part of the native function `smooth`: poses, inertia and velocities.
+// Second part of the native function `smooth`: a clean slate, poses, inertia and velocities.
+
+// ---- what the rest of the step counts and adds up
+if (m.begins) {
+    EACH(k, m.nsensordata) DATA(sensordata, m.nsensordata)[k] = 0.0f;
+    EACH(k, 2) DATA(energy, 2)[k] = 0.0f;
+    if (m.clear_contacts && thread == 0) {
+        *reinterpret_cast<int*>(d.nacon) = 0;
+        *reinterpret_cast<int*>(d.ncollision) = 0;
+    }
+}
 
 // ---- kinematics, from the world outwards
 if (lane == 0) {

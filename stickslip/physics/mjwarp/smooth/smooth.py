@@ -34,13 +34,20 @@ def is_fused(m: mjw.Model) -> bool:
 
 
 def find_smooth(
-    m: Model, d: mjw.Data, *, factor_M: bool = False, solve_M: bool = False, factor_H: bool = False
+    m: Model,
+    d: mjw.Data,
+    *,
+    begins: bool = False,
+    factor_M: bool = False,
+    solve_M: bool = False,
+    factor_H: bool = False,
 ) -> Smooth:
     """Poses, inertia, velocities, forces and `qfrc_smooth` of every world; see `fields.OUTPUTS`.
 
     Args:
         m: model, of which `is_fused` holds
         d: data
+        begins: a step: also clear `sensordata`, `energy`, and if contacts will be found, `nacon` and `ncollision`
         factor_M: also factor M
         solve_M: and find `qacc_smooth` with it
         factor_H: also make the integrator's matrix, factor it, and find the acceleration with it
@@ -62,6 +69,9 @@ def find_smooth(
         solve_M=int(solve_M),
         factor_H=int(factor_H),
         write_crb=int(gyroscopic),
+        begins=int(begins),
+        nsensordata=d.sensordata.shape[1],
+        clear_contacts=int(m.opt.run_collision_detection),
     )
     found_M = _make_factor(m, d.M) if factor_M else None
     found_H = _make_factor(m, wp.empty((nworld, m.nC), dtype=float)) if factor_H else None
