@@ -17,8 +17,9 @@ from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.fields import widen
 from stickslip.physics.mjwarp.model import Model, put_model
 from stickslip.physics.mjwarp.pipeline import damped
-from stickslip.physics.mjwarp.smooth.factor import factorize, solve_motion
+from stickslip.physics.mjwarp.smooth.factor import factorize
 from stickslip.physics.mjwarp.smooth.fields import OUTPUTS
+from stickslip.physics.mjwarp.smooth.response import solve_motion
 from stickslip.physics.mjwarp.smooth.smooth import Smooth, find_smooth, is_fused
 from stickslip.physics.mjwarp.smooth.tables import make_order, make_tables, not_covered
 
@@ -39,6 +40,8 @@ JOINTS = {
     "three": "".join(f'<joint type="hinge" axis="{axis}" pos="0 .01 .02"/>' for axis in ("1 0 0", "0 1 0", "0 0 1")),
     "weld": "",
 }
+
+LOOKS = ("fixed", "track", "trackcom", "targetbody", "targetbodycom")
 
 
 def tree(seed: int, number: int) -> str:
@@ -61,7 +64,10 @@ def tree(seed: int, number: int) -> str:
             f"{JOINTS[kind[i]]}"
             f'<geom type="box" size=".05 .03 .08" pos="{numbers(3, 0.05)}" quat="{numbers(4, 1.0)}"'
             f' mass="{rng.uniform(0.2, 2):.3f}"/>'
-            f'<site name="s{i}" pos="{numbers(3, 0.05)}" quat="{numbers(4, 1.0)}"/>{inside}</body>'
+            f'<site name="s{i}" pos="{numbers(3, 0.05)}" quat="{numbers(4, 1.0)}"/>'
+            f'<camera mode="{LOOKS[i % 5]}" target="b1" pos="{numbers(3, 0.5)}" quat="{numbers(4, 1.0)}"/>'
+            f'<light mode="{LOOKS[(i + 2) % 5]}" target="b2" pos="{numbers(3, 0.5)}" dir="{numbers(3, 1.0)}"/>'
+            f"{inside}</body>"
         )
 
     bodies = "".join(body(i) for i in range(number) if parents[i] < 0)

@@ -5,8 +5,9 @@ import warp as wp
 from mujoco_warp import ConeType
 
 from stickslip.physics.comfree import exact
+from stickslip.physics.comfree.constraints import Workspace
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import Workspace, impedance_force, unilateral
+from stickslip.physics.comfree.rows import impedance_force, unilateral
 from stickslip.physics.mjwarp.contact import impedance, point_velocity, wrench_at
 from stickslip.physics.mjwarp.private import ConstraintType, ContactType, vec5, vec10, vec11
 from stickslip.physics.mjwarp.rows import MIN_INVERSE_MASS
@@ -220,6 +221,6 @@ def resolve_contacts(m: Model, d: mjw.Data, s: Workspace, H: wp.array) -> None:
             d.efc.type,
             d.efc.id,
             d.efc.force,
-            s.wrench,
+            s.loads.wrench,
         ],
     )

@@ -6,8 +6,9 @@ A connect or weld acts between two bodies and needs only their twists. Couplings
 import mujoco_warp as mjw
 import warp as wp
 
+from stickslip.physics.comfree.joints import Joints, TendonRows
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import Gains, Workspace, row_force, row_mass
+from stickslip.physics.comfree.rows import Gains, row_force, row_mass
 from stickslip.physics.mjwarp.contact import conjugate, mul_quat, point_velocity, wrench_at
 from stickslip.physics.mjwarp.geometry import coupling, equality_frames
 from stickslip.physics.mjwarp.private import ConstraintType, EqType, vec5, vec12
@@ -41,6 +42,44 @@ class Equalities:
     solimp: wp.array2d[vec5]
     data: wp.array2d[vec12]
     order: wp.array[int]
+    active: wp.array2d[bool]
+
+
+def equalities_of(m: Model, d: mjw.Data) -> Equalities:
+    """The equality constraints of a model and its data."""
+    equalities = Equalities()
+    equalities.type, equalities.objtype = m.eq_type, m.eq_objtype
+    equalities.obj1id, equalities.obj2id = m.eq_obj1id, m.eq_obj2id
+    equalities.solimp, equalities.data, equalities.order = m.eq_solimp, m.eq_data, m.structure.eq_order
+    equalities.active = d.eq_active
+    return equalities
+
+
+@wp.struct
+class Bodies:
+    """Where bodies are, and how they move without constraints."""
+
+    rootid: wp.array[int]
+    weldid: wp.array[int]
+    invweight0: wp.array2d[wp.vec2]
+    site_bodyid: wp.array[int]
+    site_quat: wp.array2d[wp.quat]
+    xpos: wp.array2d[wp.vec3]
+    xquat: wp.array2d[wp.quat]
+    xmat: wp.array2d[wp.mat33]
+    site_xpos: wp.array2d[wp.vec3]
+    subtree_com: wp.array2d[wp.vec3]
+    twist: wp.array2d[wp.spatial_vector]
+
+
+def bodies_of(m: Model, d: mjw.Data, twist: wp.array) -> Bodies:
+    """The bodies of a model and its data, with the twists that they will have."""
+    bodies = Bodies()
+    bodies.rootid, bodies.weldid, bodies.invweight0 = m.body_rootid, m.body_weldid, m.body_invweight0
+    bodies.site_bodyid, bodies.site_quat = m.site_bodyid, m.site_quat
+    bodies.xpos, bodies.xquat, bodies.xmat = d.xpos, d.xquat, d.xmat
+    bodies.site_xpos, bodies.subtree_com, bodies.twist = d.site_xpos, d.subtree_com, twist
+    return bodies
 
 
 @wp.func
@@ -57,19 +96,8 @@ def resolve_bodies(
     # Model:
     gains: Gains,
     equalities: Equalities,
-    body_rootid: wp.array[int],
-    body_weldid: wp.array[int],
-    body_invweight0: wp.array2d[wp.vec2],
-    site_bodyid: wp.array[int],
-    site_quat: wp.array2d[wp.quat],
-    # Data in:
-    xpos_in: wp.array2d[wp.vec3],
-    xquat_in: wp.array2d[wp.quat],
-    xmat_in: wp.array2d[wp.mat33],
-    site_xpos_in: wp.array2d[wp.vec3],
-    subtree_com_in: wp.array2d[wp.vec3],
+    bodies: Bodies,
     # In:
-    twist_in: wp.array2d[wp.spatial_vector],
     worldid: int,
     eqid: int,
     base: int,
@@ -87,12 +115,12 @@ def resolve_bodies(
         equalities.obj1id[eqid],
         equalities.obj2id[eqid],
         data,
-        site_bodyid,
-        site_quat,
-        xpos_in,
-        xquat_in,
-        xmat_in,
-        site_xpos_in,
+        bodies.site_bodyid,
+        bodies.site_quat,
+        bodies.xpos,
+        bodies.xquat,
+        bodies.xmat,
+        bodies.site_xpos,
         worldid,
     )
     body1 = frames.body1
@@ -100,10 +128,10 @@ def resolve_bodies(
     quat1 = frames.quat1
     pos1 = frames.pos1
     pos2 = frames.pos2
-    arm1 = pos1 - subtree_com_in[worldid, body_rootid[body1]]
-    arm2 = pos2 - subtree_com_in[worldid, body_rootid[body2]]
-    twist1 = twist_in[worldid, body1]
-    twist2 = twist_in[worldid, body2]
+    arm1 = pos1 - bodies.subtree_com[worldid, bodies.rootid[body1]]
+    arm2 = pos2 - bodies.subtree_com[worldid, bodies.rootid[body2]]
+    twist1 = bodies.twist[worldid, body1]
+    twist2 = bodies.twist[worldid, body2]
     gap = pos1 - pos2
     velocity = point_velocity(twist1, arm1) - point_velocity(twist2, arm2)
     scale = data[10]
@@ -113,8 +141,8 @@ def resolve_bodies(
         error = mul_quat(conj2, quat1)
         turn = scale * wp.vec3(error[1], error[2], error[3])
 
-    invweight_id = worldid % body_invweight0.shape[0]
-    inverse = body_invweight0[invweight_id, body1] + body_invweight0[invweight_id, body2]
+    invweight_id = worldid % bodies.invweight0.shape[0]
+    inverse = bodies.invweight0[invweight_id, body1] + bodies.invweight0[invweight_id, body2]
     solimp = equalities.solimp[worldid % equalities.solimp.shape[0], eqid]
     size = wp.sqrt(wp.length_sq(gap) + wp.length_sq(turn))
     force = wp.vec3()
@@ -138,9 +166,9 @@ def resolve_bodies(
             wp.dot(weld_rotation(conj2, wp.vec3(0.0, 1.0, 0.0), quat1, scale), moment),
             wp.dot(weld_rotation(conj2, wp.vec3(0.0, 0.0, 1.0), quat1, scale), moment),
         )
-    if body_weldid[body1] != 0:
+    if bodies.weldid[body1] != 0:
         wp.atomic_add(wrench_out, worldid, body1, wrench_at(force, torque, arm1))
-    if body_weldid[body2] != 0:
+    if bodies.weldid[body2] != 0:
         wp.atomic_add(wrench_out, worldid, body2, -wrench_at(force, torque, arm2))
 
 
@@ -149,15 +177,8 @@ def resolve_joints(
     # Model:
     gains: Gains,
     equalities: Equalities,
-    qpos0: wp.array2d[float],
-    jnt_qposadr: wp.array[int],
-    jnt_dofadr: wp.array[int],
-    dof_invweight0: wp.array2d[float],
-    # Data in:
-    qpos_in: wp.array2d[float],
-    qvel_in: wp.array2d[float],
+    joints: Joints,
     # In:
-    qacc_free_in: wp.array2d[float],
     worldid: int,
     eqid: int,
     base: int,
@@ -170,21 +191,21 @@ def resolve_joints(
     data = equalities.data[worldid % equalities.data.shape[0], eqid]
     jnt1 = equalities.obj1id[eqid]
     jnt2 = equalities.obj2id[eqid]
-    qpos0_id = worldid % qpos0.shape[0]
-    invweight_id = worldid % dof_invweight0.shape[0]
-    dof1 = jnt_dofadr[jnt1]
-    first = qpos_in[worldid, jnt_qposadr[jnt1]] - qpos0[qpos0_id, jnt_qposadr[jnt1]]
-    u = free_velocity(gains.timestep, qvel_in, qacc_free_in, worldid, dof1)
-    inverse = dof_invweight0[invweight_id, dof1]
+    qpos0_id = worldid % joints.qpos0.shape[0]
+    invweight_id = worldid % joints.dof_invweight0.shape[0]
+    dof1 = joints.dofadr[jnt1]
+    first = joints.qpos[worldid, joints.qposadr[jnt1]] - joints.qpos0[qpos0_id, joints.qposadr[jnt1]]
+    u = free_velocity(gains.timestep, joints.qvel, joints.qacc_free, worldid, dof1)
+    inverse = joints.dof_invweight0[invweight_id, dof1]
     second = float(0.0)
     if jnt2 >= 0:
-        second = qpos_in[worldid, jnt_qposadr[jnt2]] - qpos0[qpos0_id, jnt_qposadr[jnt2]]
+        second = joints.qpos[worldid, joints.qposadr[jnt2]] - joints.qpos0[qpos0_id, joints.qposadr[jnt2]]
     phi, slope = coupling(data, first, second, jnt2 >= 0)
     dof2 = int(-1)
     if jnt2 >= 0:
-        dof2 = jnt_dofadr[jnt2]
-        u -= slope * free_velocity(gains.timestep, qvel_in, qacc_free_in, worldid, dof2)
-        inverse += dof_invweight0[invweight_id, dof2]
+        dof2 = joints.dofadr[jnt2]
+        u -= slope * free_velocity(gains.timestep, joints.qvel, joints.qacc_free, worldid, dof2)
+        inverse += joints.dof_invweight0[invweight_id, dof2]
     mass = row_mass(equalities.solimp[worldid % equalities.solimp.shape[0], eqid], phi, inverse)
     force = row_force(gains, worldid, mass, u, phi)
     store_row(rows, worldid, base, int(ConstraintType.EQUALITY), eqid, phi, 0.0, mass, 0.0, force)
@@ -198,12 +219,10 @@ def resolve_tendons(
     # Model:
     gains: Gains,
     equalities: Equalities,
+    joints: Joints,
     tendons: Tendons,
-    tendon_length0: wp.array2d[float],
-    # Data in:
-    qvel_in: wp.array2d[float],
+    tendon_rows: TendonRows,
     # In:
-    qacc_free_in: wp.array2d[float],
     worldid: int,
     eqid: int,
     base: int,
@@ -216,17 +235,17 @@ def resolve_tendons(
     data = equalities.data[worldid % equalities.data.shape[0], eqid]
     ten1 = equalities.obj1id[eqid]
     ten2 = equalities.obj2id[eqid]
-    length0_id = worldid % tendon_length0.shape[0]
+    length0_id = worldid % tendon_rows.length0.shape[0]
     invweight_id = worldid % tendons.invweight0.shape[0]
-    first = tendons.length[worldid, ten1] - tendon_length0[length0_id, ten1]
-    u = tendon_free_velocity(gains.timestep, tendons, qvel_in, qacc_free_in, worldid, ten1)
+    first = tendons.length[worldid, ten1] - tendon_rows.length0[length0_id, ten1]
+    u = tendon_free_velocity(gains.timestep, tendons, joints.qvel, joints.qacc_free, worldid, ten1)
     inverse = tendons.invweight0[invweight_id, ten1]
     second = float(0.0)
     if ten2 >= 0:
-        second = tendons.length[worldid, ten2] - tendon_length0[length0_id, ten2]
+        second = tendons.length[worldid, ten2] - tendon_rows.length0[length0_id, ten2]
     phi, slope = coupling(data, first, second, ten2 >= 0)
     if ten2 >= 0:
-        u -= slope * tendon_free_velocity(gains.timestep, tendons, qvel_in, qacc_free_in, worldid, ten2)
+        u -= slope * tendon_free_velocity(gains.timestep, tendons, joints.qvel, joints.qacc_free, worldid, ten2)
         inverse += tendons.invweight0[invweight_id, ten2]
     mass = row_mass(equalities.solimp[worldid % equalities.solimp.shape[0], eqid], phi, inverse)
     force = row_force(gains, worldid, mass, u, phi)
@@ -236,145 +255,30 @@ def resolve_tendons(
         pull_tendon(tendons, worldid, ten2, -slope * force, qfrc_row_out)
 
 
-@wp.kernel
-def _resolve_equality(
+@wp.func
+def resolve_equality(
     # Model:
     gains: Gains,
     equalities: Equalities,
+    bodies: Bodies,
+    joints: Joints,
     tendons: Tendons,
-    qpos0: wp.array2d[float],
-    body_rootid: wp.array[int],
-    body_weldid: wp.array[int],
-    body_invweight0: wp.array2d[wp.vec2],
-    jnt_qposadr: wp.array[int],
-    jnt_dofadr: wp.array[int],
-    dof_invweight0: wp.array2d[float],
-    site_bodyid: wp.array[int],
-    site_quat: wp.array2d[wp.quat],
-    tendon_length0: wp.array2d[float],
-    # Data in:
-    qpos_in: wp.array2d[float],
-    qvel_in: wp.array2d[float],
-    eq_active_in: wp.array2d[bool],
-    xpos_in: wp.array2d[wp.vec3],
-    xquat_in: wp.array2d[wp.quat],
-    xmat_in: wp.array2d[wp.mat33],
-    site_xpos_in: wp.array2d[wp.vec3],
-    subtree_com_in: wp.array2d[wp.vec3],
+    tendon_rows: TendonRows,
     # In:
-    qacc_free_in: wp.array2d[float],
-    twist_in: wp.array2d[wp.spatial_vector],
+    worldid: int,
+    eqid: int,
+    base: int,
     # Data out:
     rows: Rows,
-    ne_out: wp.array[int],
     # Out:
     wrench_out: wp.array2d[wp.spatial_vector],
     qfrc_row_out: wp.array2d[float],
 ):
-    """One equality constraint; its rows follow those of the active ones before it, so their order is MuJoCo's."""
-    worldid, index = wp.tid()
-    base = int(0)
-    for i in range(index):
-        if eq_active_in[worldid, equalities.order[i]]:
-            base += row_count(equalities.type[equalities.order[i]])
-    eqid = equalities.order[index]
+    """One equality constraint that is active; its rows begin at `base`."""
     kind = equalities.type[eqid]
-    active = eq_active_in[worldid, eqid]
-    if index == equalities.order.shape[0] - 1:
-        ne = base
-        if active:
-            ne += row_count(kind)
-        ne_out[worldid] = ne
-        rows.nefc[worldid] = ne
-    if not active:
-        return
     if kind == int(EqType.JOINT):
-        resolve_joints(
-            gains,
-            equalities,
-            qpos0,
-            jnt_qposadr,
-            jnt_dofadr,
-            dof_invweight0,
-            qpos_in,
-            qvel_in,
-            qacc_free_in,
-            worldid,
-            eqid,
-            base,
-            rows,
-            qfrc_row_out,
-        )
+        resolve_joints(gains, equalities, joints, worldid, eqid, base, rows, qfrc_row_out)
     elif kind == int(EqType.TENDON):
-        resolve_tendons(
-            gains,
-            equalities,
-            tendons,
-            tendon_length0,
-            qvel_in,
-            qacc_free_in,
-            worldid,
-            eqid,
-            base,
-            rows,
-            qfrc_row_out,
-        )
+        resolve_tendons(gains, equalities, joints, tendons, tendon_rows, worldid, eqid, base, rows, qfrc_row_out)
     else:
-        resolve_bodies(
-            gains,
-            equalities,
-            body_rootid,
-            body_weldid,
-            body_invweight0,
-            site_bodyid,
-            site_quat,
-            xpos_in,
-            xquat_in,
-            xmat_in,
-            site_xpos_in,
-            subtree_com_in,
-            twist_in,
-            worldid,
-            eqid,
-            base,
-            rows,
-            wrench_out,
-        )
-
-
-def resolve_equalities(m: Model, d: mjw.Data, s: Workspace) -> None:
-    """Add the forces of all equality constraints."""
-    equalities = Equalities()
-    equalities.type, equalities.objtype = m.eq_type, m.eq_objtype
-    equalities.obj1id, equalities.obj2id = m.eq_obj1id, m.eq_obj2id
-    equalities.solimp, equalities.data, equalities.order = m.eq_solimp, m.eq_data, m.structure.eq_order
-    wp.launch(
-        _resolve_equality,
-        dim=(d.nworld, m.structure.eq_order.size),
-        inputs=[
-            s.gains,
-            equalities,
-            s.tendons,
-            m.qpos0,
-            m.body_rootid,
-            m.body_weldid,
-            m.body_invweight0,
-            m.jnt_qposadr,
-            m.jnt_dofadr,
-            m.dof_invweight0,
-            m.site_bodyid,
-            m.site_quat,
-            m.tendon_length0,
-            d.qpos,
-            d.qvel,
-            d.eq_active,
-            d.xpos,
-            d.xquat,
-            d.xmat,
-            d.site_xpos,
-            d.subtree_com,
-            s.qacc_free,
-            s.twist,
-        ],
-        outputs=[s.rows, d.ne, s.wrench, s.qfrc_row],
-    )
+        resolve_bodies(gains, equalities, bodies, worldid, eqid, base, rows, wrench_out)

@@ -5,7 +5,7 @@ import warp as wp
 from mujoco_warp import JointType
 
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import Gains, Workspace, row_force, row_mass, unilateral
+from stickslip.physics.comfree.rows import Gains, row_force, row_mass, unilateral
 from stickslip.physics.mjwarp.geometry import ball_limit, nearer_limit
 from stickslip.physics.mjwarp.private import ConstraintType, vec5
 from stickslip.physics.mjwarp.rows import (
@@ -21,215 +21,198 @@ from stickslip.physics.mjwarp.rows import (
 wp.set_module_options({"enable_backward": False})
 
 
-@wp.kernel
-def _resolve_friction(
+@wp.struct
+class Joints:
+    """Dry friction and limits of joints; `limited` lists joints with limits. Positions and velocities now and free."""
+
+    type: wp.array[int]
+    qposadr: wp.array[int]
+    dofadr: wp.array[int]
+    solimp: wp.array2d[vec5]
+    range: wp.array2d[wp.vec2]
+    margin: wp.array2d[float]
+    limited: wp.array[int]
+    dof_solimp: wp.array2d[vec5]
+    dof_frictionloss: wp.array2d[float]
+    dof_invweight0: wp.array2d[float]
+    qpos0: wp.array2d[float]
+    qpos: wp.array2d[float]
+    qvel: wp.array2d[float]
+    qacc_free: wp.array2d[float]
+
+
+def joints_of(m: Model, d: mjw.Data, qacc_free: wp.array) -> Joints:
+    """The joints of a model and its data."""
+    joints = Joints()
+    joints.type, joints.qposadr, joints.dofadr = m.jnt_type, m.jnt_qposadr, m.jnt_dofadr
+    joints.solimp, joints.range, joints.margin = m.jnt_solimp, m.jnt_range, m.jnt_margin
+    joints.limited, joints.qpos0 = m.structure.jnt_limited, m.qpos0
+    joints.dof_solimp, joints.dof_frictionloss = m.dof_solimp, m.dof_frictionloss
+    joints.dof_invweight0 = m.dof_invweight0
+    joints.qpos, joints.qvel, joints.qacc_free = d.qpos, d.qvel, qacc_free
+    return joints
+
+
+@wp.struct
+class TendonRows:
+    """Dry friction and limits of tendons; `limited` lists tendons with limits."""
+
+    solimp_fri: wp.array2d[vec5]
+    frictionloss: wp.array2d[float]
+    solimp_lim: wp.array2d[vec5]
+    range: wp.array2d[wp.vec2]
+    margin: wp.array2d[float]
+    limited: wp.array[int]
+    length0: wp.array2d[float]
+
+
+def tendon_rows_of(m: Model) -> TendonRows:
+    """The tendons of a model."""
+    rows = TendonRows()
+    rows.solimp_fri, rows.frictionloss = m.tendon_solimp_fri, m.tendon_frictionloss
+    rows.solimp_lim, rows.range, rows.margin = m.tendon_solimp_lim, m.tendon_range, m.tendon_margin
+    rows.limited, rows.length0 = m.tendon_limited_adr, m.tendon_length0
+    return rows
+
+
+@wp.func
+def friction_of(joints: Joints, tendons: TendonRows, worldid: int, index: int) -> float:
+    """Dry friction of a dof, or after those of a tendon."""
+    nv = joints.qvel.shape[1]
+    if index < nv:
+        return joints.dof_frictionloss[worldid % joints.dof_frictionloss.shape[0], index]
+    return tendons.frictionloss[worldid % tendons.frictionloss.shape[0], index - nv]
+
+
+@wp.func
+def resolve_friction(
     # Model:
-    nv: int,
     gains: Gains,
+    joints: Joints,
     tendons: Tendons,
-    dof_solimp: wp.array2d[vec5],
-    dof_frictionloss: wp.array2d[float],
-    dof_invweight0: wp.array2d[float],
-    tendon_solimp_fri: wp.array2d[vec5],
-    tendon_frictionloss: wp.array2d[float],
-    # Data in:
-    qvel_in: wp.array2d[float],
+    tendon_rows: TendonRows,
     # In:
-    qacc_free_in: wp.array2d[float],
+    worldid: int,
+    index: int,
+    row: int,
     # Data out:
     rows: Rows,
-    nf_out: wp.array[int],
     # Out:
     qfrc_row_out: wp.array2d[float],
 ):
-    """Dry friction of dofs (the first nv threads of a world) and tendons (the rest), within +-frictionloss."""
-    worldid, index = wp.tid()
+    """Dry friction of a dof, or after those of a tendon, within +-frictionloss."""
+    limit = friction_of(joints, tendon_rows, worldid, index)
+    nv = joints.qvel.shape[1]
     if index < nv:
-        limit = dof_frictionloss[worldid % dof_frictionloss.shape[0], index]
-        if limit <= 0.0:
-            return
-        inverse = dof_invweight0[worldid % dof_invweight0.shape[0], index]
-        mass = row_mass(dof_solimp[worldid % dof_solimp.shape[0], index], 0.0, inverse)
-        u = free_velocity(gains.timestep, qvel_in, qacc_free_in, worldid, index)
+        inverse = joints.dof_invweight0[worldid % joints.dof_invweight0.shape[0], index]
+        mass = row_mass(joints.dof_solimp[worldid % joints.dof_solimp.shape[0], index], 0.0, inverse)
+        u = free_velocity(gains.timestep, joints.qvel, joints.qacc_free, worldid, index)
         force = wp.clamp(row_force(gains, worldid, mass, u, 0.0), -limit, limit)
-        wp.atomic_add(nf_out, worldid, 1)
-        row = wp.atomic_add(rows.nefc, worldid, 1)
         store_row(rows, worldid, row, int(ConstraintType.FRICTION_DOF), index, 0.0, 0.0, mass, limit, force)
         wp.atomic_add(qfrc_row_out, worldid, index, force)
     else:
         tenid = index - nv
-        limit = tendon_frictionloss[worldid % tendon_frictionloss.shape[0], tenid]
-        if limit <= 0.0:
-            return
         inverse = tendons.invweight0[worldid % tendons.invweight0.shape[0], tenid]
-        mass = row_mass(tendon_solimp_fri[worldid % tendon_solimp_fri.shape[0], tenid], 0.0, inverse)
-        u = tendon_free_velocity(gains.timestep, tendons, qvel_in, qacc_free_in, worldid, tenid)
+        mass = row_mass(tendon_rows.solimp_fri[worldid % tendon_rows.solimp_fri.shape[0], tenid], 0.0, inverse)
+        u = tendon_free_velocity(gains.timestep, tendons, joints.qvel, joints.qacc_free, worldid, tenid)
         force = wp.clamp(row_force(gains, worldid, mass, u, 0.0), -limit, limit)
-        wp.atomic_add(nf_out, worldid, 1)
-        row = wp.atomic_add(rows.nefc, worldid, 1)
         store_row(rows, worldid, row, int(ConstraintType.FRICTION_TENDON), tenid, 0.0, 0.0, mass, limit, force)
         pull_tendon(tendons, worldid, tenid, force, qfrc_row_out)
 
 
-@wp.kernel
-def _resolve_joint_limit(
+@wp.struct
+class Limit:
+    """Distance from the nearer bound, the direction away from it, and for a ball joint the axis it is turned about."""
+
+    dist: float
+    margin: float
+    sign: float
+    axis: wp.vec3
+
+
+@wp.func
+def limit_of(joints: Joints, tendons: Tendons, tendon_rows: TendonRows, worldid: int, index: int) -> Limit:
+    """The limit of a joint that has one, or after those of a tendon."""
+    limit = Limit()
+    njnt = joints.limited.shape[0]
+    if index < njnt:
+        jntid = joints.limited[index]
+        adr = joints.qposadr[jntid]
+        bounds = joints.range[worldid % joints.range.shape[0], jntid]
+        limit.margin = joints.margin[worldid % joints.margin.shape[0], jntid]
+        if joints.type[jntid] == int(JointType.BALL):
+            dist, axis = ball_limit(joints.qpos, worldid, adr, bounds)
+            limit.dist = dist
+            limit.axis = axis
+        else:
+            dist, sign = nearer_limit(joints.qpos[worldid, adr], bounds)
+            limit.dist = dist
+            limit.sign = sign
+    else:
+        tenid = tendon_rows.limited[index - njnt]
+        bounds = tendon_rows.range[worldid % tendon_rows.range.shape[0], tenid]
+        limit.margin = tendon_rows.margin[worldid % tendon_rows.margin.shape[0], tenid]
+        dist, sign = nearer_limit(tendons.length[worldid, tenid], bounds)
+        limit.dist = dist
+        limit.sign = sign
+    return limit
+
+
+@wp.func
+def resolve_limit(
     # Model:
     gains: Gains,
-    jnt_type: wp.array[int],
-    jnt_qposadr: wp.array[int],
-    jnt_dofadr: wp.array[int],
-    jnt_solimp: wp.array2d[vec5],
-    jnt_range: wp.array2d[wp.vec2],
-    jnt_margin: wp.array2d[float],
-    dof_invweight0: wp.array2d[float],
-    jnt_adr: wp.array[int],
-    # Data in:
-    qpos_in: wp.array2d[float],
-    qvel_in: wp.array2d[float],
+    joints: Joints,
+    tendons: Tendons,
+    tendon_rows: TendonRows,
     # In:
-    qacc_free_in: wp.array2d[float],
+    limit: Limit,
+    worldid: int,
+    index: int,
+    row: int,
     # Data out:
     rows: Rows,
-    nl_out: wp.array[int],
     # Out:
     qfrc_row_out: wp.array2d[float],
 ):
-    """Limit of a hinge, slide or ball joint, pushing only."""
-    worldid, index = wp.tid()
-    jntid = jnt_adr[index]
-    adr = jnt_qposadr[jntid]
-    dofid = jnt_dofadr[jntid]
-    bounds = jnt_range[worldid % jnt_range.shape[0], jntid]
-    margin = jnt_margin[worldid % jnt_margin.shape[0], jntid]
-    is_ball = jnt_type[jntid] == int(JointType.BALL)
-    dist = float(0.0)
-    sign = float(1.0)
-    axis = wp.vec3()
-    if is_ball:
-        dist, axis = ball_limit(qpos_in, worldid, adr, bounds)
-    else:
-        dist, sign = nearer_limit(qpos_in[worldid, adr], bounds)
-    phi = dist - margin
-    if phi >= 0.0:
-        return
+    """Limit of a hinge, slide or ball joint, or of a tendon's length; pushing only."""
+    phi = limit.dist - limit.margin
+    sign = limit.sign
+    axis = limit.axis
     u = float(0.0)
     vel = float(0.0)
-    if is_ball:
-        for i in range(3):
-            u -= axis[i] * free_velocity(gains.timestep, qvel_in, qacc_free_in, worldid, dofid + i)
-            vel -= axis[i] * qvel_in[worldid, dofid + i]
+    mass = float(0.0)
+    njnt = joints.limited.shape[0]
+    if index < njnt:
+        jntid = joints.limited[index]
+        dofid = joints.dofadr[jntid]
+        is_ball = joints.type[jntid] == int(JointType.BALL)
+        if is_ball:
+            for i in range(3):
+                u -= axis[i] * free_velocity(gains.timestep, joints.qvel, joints.qacc_free, worldid, dofid + i)
+                vel -= axis[i] * joints.qvel[worldid, dofid + i]
+        else:
+            u = sign * free_velocity(gains.timestep, joints.qvel, joints.qacc_free, worldid, dofid)
+            vel = sign * joints.qvel[worldid, dofid]
+        inverse = joints.dof_invweight0[worldid % joints.dof_invweight0.shape[0], dofid]
+        mass = row_mass(joints.solimp[worldid % joints.solimp.shape[0], jntid], phi, inverse)
+        force = unilateral(row_force(gains, worldid, mass, u, phi), gains.smoothing)
+        kind = int(ConstraintType.LIMIT_JOINT)
+        store_row(rows, worldid, row, kind, jntid, limit.dist, limit.margin, mass, 0.0, force)
+        if is_ball:
+            for i in range(3):
+                wp.atomic_add(qfrc_row_out, worldid, dofid + i, -axis[i] * force)
+        else:
+            wp.atomic_add(qfrc_row_out, worldid, dofid, sign * force)
     else:
-        u = sign * free_velocity(gains.timestep, qvel_in, qacc_free_in, worldid, dofid)
-        vel = sign * qvel_in[worldid, dofid]
-    inverse = dof_invweight0[worldid % dof_invweight0.shape[0], dofid]
-    mass = row_mass(jnt_solimp[worldid % jnt_solimp.shape[0], jntid], phi, inverse)
-    force = unilateral(row_force(gains, worldid, mass, u, phi), gains.smoothing)
-    wp.atomic_add(nl_out, worldid, 1)
-    row = wp.atomic_add(rows.nefc, worldid, 1)
-    store_row(rows, worldid, row, int(ConstraintType.LIMIT_JOINT), jntid, dist, margin, mass, 0.0, force)
+        tenid = tendon_rows.limited[index - njnt]
+        u = sign * tendon_free_velocity(gains.timestep, tendons, joints.qvel, joints.qacc_free, worldid, tenid)
+        vel = sign * tendon_velocity(tendons, joints.qvel, worldid, tenid)
+        inverse = tendons.invweight0[worldid % tendons.invweight0.shape[0], tenid]
+        mass = row_mass(tendon_rows.solimp_lim[worldid % tendon_rows.solimp_lim.shape[0], tenid], phi, inverse)
+        force = unilateral(row_force(gains, worldid, mass, u, phi), gains.smoothing)
+        kind = int(ConstraintType.LIMIT_TENDON)
+        store_row(rows, worldid, row, kind, tenid, limit.dist, limit.margin, mass, 0.0, force)
+        pull_tendon(tendons, worldid, tenid, sign * force, qfrc_row_out)
     if row < rows.njmax:
         rows.vel[worldid, row] = vel
-    if is_ball:
-        for i in range(3):
-            wp.atomic_add(qfrc_row_out, worldid, dofid + i, -axis[i] * force)
-    else:
-        wp.atomic_add(qfrc_row_out, worldid, dofid, sign * force)
-
-
-@wp.kernel
-def _resolve_tendon_limit(
-    # Model:
-    gains: Gains,
-    tendons: Tendons,
-    tendon_solimp_lim: wp.array2d[vec5],
-    tendon_range: wp.array2d[wp.vec2],
-    tendon_margin: wp.array2d[float],
-    ten_adr: wp.array[int],
-    # Data in:
-    qvel_in: wp.array2d[float],
-    # In:
-    qacc_free_in: wp.array2d[float],
-    # Data out:
-    rows: Rows,
-    nl_out: wp.array[int],
-    # Out:
-    qfrc_row_out: wp.array2d[float],
-):
-    """Limit of a tendon's length, pushing only."""
-    worldid, index = wp.tid()
-    tenid = ten_adr[index]
-    bounds = tendon_range[worldid % tendon_range.shape[0], tenid]
-    margin = tendon_margin[worldid % tendon_margin.shape[0], tenid]
-    dist, sign = nearer_limit(tendons.length[worldid, tenid], bounds)
-    phi = dist - margin
-    if phi >= 0.0:
-        return
-    u = sign * tendon_free_velocity(gains.timestep, tendons, qvel_in, qacc_free_in, worldid, tenid)
-    inverse = tendons.invweight0[worldid % tendons.invweight0.shape[0], tenid]
-    mass = row_mass(tendon_solimp_lim[worldid % tendon_solimp_lim.shape[0], tenid], phi, inverse)
-    force = unilateral(row_force(gains, worldid, mass, u, phi), gains.smoothing)
-    wp.atomic_add(nl_out, worldid, 1)
-    row = wp.atomic_add(rows.nefc, worldid, 1)
-    store_row(rows, worldid, row, int(ConstraintType.LIMIT_TENDON), tenid, dist, margin, mass, 0.0, force)
-    if row < rows.njmax:
-        rows.vel[worldid, row] = sign * tendon_velocity(tendons, qvel_in, worldid, tenid)
-    pull_tendon(tendons, worldid, tenid, sign * force, qfrc_row_out)
-
-
-def resolve_friction(m: Model, d: mjw.Data, s: Workspace) -> None:
-    """Add the dry friction of joints and tendons."""
-    wp.launch(
-        _resolve_friction,
-        dim=(d.nworld, m.nv + m.ntendon),
-        inputs=[
-            m.nv,
-            s.gains,
-            s.tendons,
-            m.dof_solimp,
-            m.dof_frictionloss,
-            m.dof_invweight0,
-            m.tendon_solimp_fri,
-            m.tendon_frictionloss,
-            d.qvel,
-            s.qacc_free,
-        ],
-        outputs=[s.rows, d.nf, s.qfrc_row],
-    )
-
-
-def resolve_limits(m: Model, d: mjw.Data, s: Workspace) -> None:
-    """Add the forces of joint and tendon limits."""
-    wp.launch(
-        _resolve_joint_limit,
-        dim=(d.nworld, m.structure.jnt_limited.size),
-        inputs=[
-            s.gains,
-            m.jnt_type,
-            m.jnt_qposadr,
-            m.jnt_dofadr,
-            m.jnt_solimp,
-            m.jnt_range,
-            m.jnt_margin,
-            m.dof_invweight0,
-            m.structure.jnt_limited,
-            d.qpos,
-            d.qvel,
-            s.qacc_free,
-        ],
-        outputs=[s.rows, d.nl, s.qfrc_row],
-    )
-    wp.launch(
-        _resolve_tendon_limit,
-        dim=(d.nworld, m.tendon_limited_adr.size),
-        inputs=[
-            s.gains,
-            s.tendons,
-            m.tendon_solimp_lim,
-            m.tendon_range,
-            m.tendon_margin,
-            m.tendon_limited_adr,
-            d.qvel,
-            s.qacc_free,
-        ],
-        outputs=[s.rows, d.nl, s.qfrc_row],
-    )

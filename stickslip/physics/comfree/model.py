@@ -86,4 +86,5 @@ def put_model(
         smoothing=smoothing,
         exact=exact,
     )
-    return extended(Model, rowfree.put_model(mjm, batch_sizes), comfree=parameters)
+    base = rowfree.put_model(rowfree.with_all_points(mjm), batch_sizes)
+    return extended(Model, base, comfree=parameters)

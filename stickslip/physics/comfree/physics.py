@@ -23,6 +23,7 @@ class ComFree(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]):
 
     name: ClassVar[str] = "comfree"
     rows_are_reported_only: ClassVar[bool] = Data.rows_are_reported_only
+    records_peak: ClassVar[bool] = True
     stiffness: float | Sequence[float] = parameter(
         model.DEFAULT_STIFFNESS, "k_user of the paper; more is stiffer", 0.0, per_world=True
     )

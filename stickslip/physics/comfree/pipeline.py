@@ -3,15 +3,13 @@
 import mujoco_warp as mjw
 import warp as wp
 
+from stickslip.physics.comfree.constraints import Workspace, resolve_constraints
 from stickslip.physics.comfree.contacts import resolve_contacts
-from stickslip.physics.comfree.equalities import resolve_equalities
-from stickslip.physics.comfree.joints import resolve_friction, resolve_limits
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import Workspace, make_workspace
 from stickslip.physics.mjwarp import pipeline as rowfree
-from stickslip.physics.mjwarp.pipeline import Prediction, Step, accelerate, advance, find_motion, predict
+from stickslip.physics.mjwarp.advance import advance
+from stickslip.physics.mjwarp.pipeline import Prediction, Step, accelerate, find_motion, predict
 from stickslip.physics.mjwarp.plan import PlanStage, StepPlan
-from stickslip.physics.mjwarp.tree import gather_forces, predict_twists
 
 
 def check_options(m: Model) -> None:
@@ -26,35 +24,22 @@ def make_rows(m: Model, d: mjw.Data) -> None:
     """
     flags = m.opt.disableflags
     sensed = m.sensor_limitpos_adr.size + m.sensor_limitvel_adr.size
-    if sensed or flags & mjw.DisableBit.CONSTRAINT or m.nv == 0:  # else `predict_twists` clears them
+    if flags & mjw.DisableBit.CONSTRAINT or m.nv == 0:
         for count in (d.ne, d.nf, d.nl, d.nefc):
             count.zero_()
-    if sensed and not flags & _NO_LIMITS:
-        at_rest = wp.zeros((d.nworld, m.nv), dtype=float)
-        resolve_limits(m, d, make_workspace(m, d, at_rest))
-
-
-_NO_LIMITS = mjw.DisableBit.CONSTRAINT | mjw.DisableBit.LIMIT
+    elif sensed:
+        resolve_constraints(m, d, wp.zeros((d.nworld, m.nv), dtype=float), limits_only=True)
 
 
 def constrain(m: Model, d: mjw.Data, prediction: Prediction) -> Workspace | None:
     """Forces of equalities, dry friction and limits in closed form; needs no contacts. None if constraints are off."""
-    flags = m.opt.disableflags
-    if flags & mjw.DisableBit.CONSTRAINT or m.nv == 0:
+    if m.opt.disableflags & mjw.DisableBit.CONSTRAINT or m.nv == 0:
         return None
-    s = make_workspace(m, d, prediction.qacc)
-    predict_twists(m, d, s.qacc_free, s.twist, s.wrench)
-    if not flags & mjw.DisableBit.EQUALITY:
-        resolve_equalities(m, d, s)
-    if not flags & mjw.DisableBit.FRICTIONLOSS:
-        resolve_friction(m, d, s)
-    if not flags & mjw.DisableBit.LIMIT:
-        resolve_limits(m, d, s)
-    return s
+    return resolve_constraints(m, d, prediction.qacc)
 
 
 def touch(m: Model, d: mjw.Data, prediction: Prediction, s: Workspace | None) -> None:
-    """Forces of contacts in closed form, and the sum: qfrc_constraint, efc.Ma, efc.force, contact.efc_address."""
+    """Forces of contacts in closed form: efc.force, contact.efc_address; `accelerate` sums all. None: no forces."""
     if s is None:
         make_rows(m, d)
         d.qfrc_constraint.zero_()
@@ -62,20 +47,21 @@ def touch(m: Model, d: mjw.Data, prediction: Prediction, s: Workspace | None) ->
         return
     if not m.opt.disableflags & mjw.DisableBit.CONTACT:
         resolve_contacts(m, d, s, prediction.factor.H)
-    gather_forces(m, d, s.wrench, s.qfrc_row)
 
 
 def solve(m: Model, d: mjw.Data) -> Prediction:
     """Constraint forces and qacc, in the place of MuJoCo Warp's `solve`."""
     prediction = predict(m, d)
-    touch(m, d, prediction, constrain(m, d, prediction))
-    accelerate(m, d, prediction)
+    s = constrain(m, d, prediction)
+    touch(m, d, prediction, s)
+    accelerate(m, d, prediction, s and s.loads)
     return prediction
 
 
 def integrate(m: Model, d: mjw.Data, prediction: Prediction) -> None:
     """Advance the state by what `solve` found."""
-    advance(m, d, find_motion(m, d, prediction))
+    motion = find_motion(m, d, prediction)
+    advance(m, d, motion.qacc, motion.velocity)
 
 
 class _Step(Step[Model, mjw.Data]):
@@ -100,6 +86,7 @@ def plan(m: Model, d: mjw.Data) -> StepPlan:
             PlanStage("constraints", current.constrain, ("prediction",)),
             PlanStage("contact", current.touch, ("constraints", "collision")),
         ),
+        loads=lambda: current.workspace and current.workspace.loads,
     )
 
 

@@ -1,14 +1,11 @@
 """What every constraint kernel shares: gains, and the closed form of equation (8)."""
 
-import dataclasses
-
-import mujoco_warp as mjw
 import warp as wp
 
 from stickslip.physics.comfree.model import Model
 from stickslip.physics.mjwarp.contact import impedance
 from stickslip.physics.mjwarp.private import vec5
-from stickslip.physics.mjwarp.rows import MIN_INVERSE_MASS, Rows, Tendons, rows_of, tendons_of
+from stickslip.physics.mjwarp.rows import MIN_INVERSE_MASS
 
 wp.set_module_options({"enable_backward": False})
 
@@ -54,40 +51,9 @@ def row_force(gains: Gains, worldid: int, mass: float, u: float, phi: float) -> 
     return impedance_force(mass, k, d, timestep, u, phi)
 
 
-@dataclasses.dataclass
-class Workspace:
-    """What the constraint kernels of one step pass to each other.
-
-    Attributes:
-        gains: ComFree's gains
-        rows: where rows are written
-        tendons: lengths and Jacobians of tendons
-        qacc_free: acceleration without constraints                     (nworld, nv)
-        twist: of every body for v_s, about its tree's subtree_com      (nworld, nbody)
-        wrench: on every body, about the same point                     (nworld, nbody)
-        qfrc_row: force on single dofs                                  (nworld, nv)
-    """
-
-    gains: Gains
-    rows: Rows
-    tendons: Tendons
-    qacc_free: wp.array
-    twist: wp.array
-    wrench: wp.array
-    qfrc_row: wp.array
-
-
-def make_workspace(m: Model, d: mjw.Data, qacc_free: wp.array) -> Workspace:
-    """Workspace of one step; `twist` and `wrench` are not filled yet."""
+def gains_of(m: Model) -> Gains:
+    """The gains of a model."""
     gains = Gains()
     gains.timestep, gains.smoothing = m.opt.timestep, m.comfree.smoothing
     gains.stiffness, gains.damping = m.comfree.stiffness, m.comfree.damping
-    return Workspace(
-        gains,
-        rows_of(d),
-        tendons_of(m, d),
-        qacc_free,
-        twist=wp.empty((d.nworld, m.nbody), dtype=wp.spatial_vector),
-        wrench=wp.empty((d.nworld, m.nbody), dtype=wp.spatial_vector),
-        qfrc_row=wp.zeros((d.nworld, m.nv), dtype=float),
-    )
+    return gains

@@ -26,6 +26,7 @@ class ConeSweep(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]
     name: ClassVar[str] = "cone-sweep"
     reads_weights: ClassVar[bool] = False
     rows_are_reported_only: ClassVar[bool] = Data.rows_are_reported_only
+    records_peak: ClassVar[bool] = True
     substeps: int | None = parameter(
         None, "substeps of a step; None: 6 up to a timestep of 3 ms, 16 above", 1, 1000, kind=int
     )

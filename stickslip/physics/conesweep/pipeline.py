@@ -6,7 +6,8 @@ import warp as wp
 from stickslip.physics.conesweep import solver
 from stickslip.physics.conesweep.model import Model, own_data
 from stickslip.physics.mjwarp import pipeline as rowfree
-from stickslip.physics.mjwarp.pipeline import Motion, Prediction, Step, accelerate, advance, predict
+from stickslip.physics.mjwarp.advance import advance
+from stickslip.physics.mjwarp.pipeline import Motion, Prediction, Step, accelerate, predict
 from stickslip.physics.mjwarp.plan import PlanStage, StepPlan
 from stickslip.physics.mjwarp.touches import mark_apart
 
@@ -62,7 +63,8 @@ def find_motion(m: Model, d: mjw.Data, prediction: Prediction) -> Motion:
 
 def integrate(m: Model, d: mjw.Data, prediction: Prediction) -> None:
     """Advance the state by the motion that the sweeps found."""
-    advance(m, d, find_motion(m, d, prediction))
+    motion = find_motion(m, d, prediction)
+    advance(m, d, motion.qacc, motion.velocity)
 
 
 def plan(m: Model, d: mjw.Data) -> StepPlan:

@@ -136,12 +136,12 @@ class DropIn(Generic[ModelT, DataT]):
         """Forward dynamics."""
         for stage in self.pipeline.plan(m, d).stages[:-1]:
             stage.run()
-        _record(d)
+        if isinstance(d, Data):  # data of MuJoCo Warp's own has no record for `health`
+            record_peak(d)
 
     def step(self, m: ModelT, d: DataT) -> None:
         """Advance simulation."""
         self.pipeline.step(m, d)
-        _record(d)
 
     def step1(self, m: ModelT, d: DataT) -> None:
         """Advance simulation in two phases: before input is set by user."""
@@ -160,7 +160,6 @@ class DropIn(Generic[ModelT, DataT]):
         stages.sense_touches(m, d)
         stages.sense_force(m, d)
         self.pipeline.integrate(m, d, prediction)
-        _record(d)
 
     def rungekutta4(self, m: ModelT, d: DataT) -> NoReturn:
         """Not available: it would use MuJoCo's solver at each of its four stages."""
@@ -179,9 +178,3 @@ class DropIn(Generic[ModelT, DataT]):
     def island(self, m: ModelT, d: DataT) -> NoReturn:
         """Not available: islands are found from contact rows, which are not formed."""
         raise Unsupported(f"{self.name} does not support island: it forms no contact rows; call mujoco_warp.island")
-
-
-def _record(d: mjw.Data) -> None:
-    """Record what `health` of the data reads; data of MuJoCo Warp's own has no such record."""
-    if isinstance(d, Data):
-        record_peak(d)

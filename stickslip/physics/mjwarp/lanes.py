@@ -37,3 +37,31 @@ def sync_warp(nlane: int):
     Each of these groups has to reach the same calls.
     """
     ...
+
+
+@wp.func_native("""
+#if defined(__CUDA_ARCH__)
+int sum = number;
+for (int o = 1; o < 32; o *= 2) {
+    const int other = __shfl_up_sync(0xffffffffu, sum, o);
+    if ((threadIdx.x & 31u) >= unsigned(o)) sum += other;
+}
+return sum - number;
+#else
+return 0;
+#endif
+""")
+def sum_before(number: int) -> int:
+    """The sum of the numbers of all lanes of a warp before this one, which have to reach the same call."""
+    ...
+
+
+@wp.func_native("""
+#if defined(__CUDA_ARCH__)
+for (int o = 16; o > 0; o /= 2) number += __shfl_xor_sync(0xffffffffu, number, o);
+#endif
+return number;
+""")
+def sum_all(number: int) -> int:
+    """The sum of the numbers of all lanes of a warp, which have to reach the same call."""
+    ...

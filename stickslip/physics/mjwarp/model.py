@@ -128,14 +128,20 @@ _SEEN_EARLY = (
 """Geoms whose contacts are all found before they touch. Of other convex geoms only one point is found."""
 
 
-def with_margin(mjm: mujoco.MjModel, speculative_margin: float) -> mujoco.MjModel:
-    """A copy of the model whose contacts are found before they touch, with all points of two boxes.
+def with_all_points(mjm: mujoco.MjModel) -> mujoco.MjModel:
+    """A copy of the model with all points of two boxes.
 
     MuJoCo Warp has two routines for boxes. Its default sometimes returns one point of two faces, or none. The other,
     for models without native convex collision, returns all of them, also before they touch.
     """
     mjm = copy.copy(mjm)
     mjm.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)
+    return mjm
+
+
+def with_margin(mjm: mujoco.MjModel, speculative_margin: float) -> mujoco.MjModel:
+    """A copy of the model whose contacts are found before they touch, with all points of two boxes."""
+    mjm = with_all_points(mjm)
     early = np.isin(mjm.geom_type, [int(kind) for kind in _SEEN_EARLY])
     mjm.geom_gap[early & (mjm.geom_adhesion == 0.0)] += 0.5 * speculative_margin  # adhesion pulls within the gap
     mjm.pair_gap[early[mjm.pair_geom1] & early[mjm.pair_geom2] & (mjm.pair_adhesion == 0.0)] += speculative_margin

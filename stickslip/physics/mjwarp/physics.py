@@ -55,6 +55,8 @@ class WarpPhysics(GrowingPhysics[ModelT, DataT]):
     """Whether a step reads inverse weights; if not, they are found only when somebody reads the model."""
     rows_are_reported_only: ClassVar[bool] = False
     """Whether constraint rows serve `contacts` and sensors only, so that the motion does not depend on `njmax`."""
+    records_peak: ClassVar[bool] = False
+    """Whether `advance` records the largest numbers of contacts, geom pairs and rows itself."""
 
     @abc.abstractmethod
     def advance(self, m: ModelT, d: DataT) -> None:
@@ -106,7 +108,8 @@ class WarpPhysics(GrowingPhysics[ModelT, DataT]):
 
     def step(self, m: ModelT, d: DataT) -> DataT:
         self.advance(m, d)
-        record_peak(d)
+        if not self.records_peak:
+            record_peak(d)
         return d
 
     def get_state(self, m: ModelT, d: DataT, signature: int = INTEGRATION) -> State:

@@ -10,9 +10,11 @@ import warp as wp
 
 from stickslip.errors import InputError, Unsupported
 from stickslip.physics.mjwarp import private
+from stickslip.physics.mjwarp.advance import advance
 from stickslip.physics.mjwarp.model import DataT, Model, ModelT
 from stickslip.physics.mjwarp.plan import MAIN, PlanStage, StepPlan
-from stickslip.physics.mjwarp.smooth.factor import Factor, factorize, solve, solve_motion
+from stickslip.physics.mjwarp.smooth.factor import Factor, factorize
+from stickslip.physics.mjwarp.smooth.response import Loads, respond, solve, solve_motion
 from stickslip.physics.mjwarp.smooth.smooth import find_smooth, is_fused
 from stickslip.physics.mjwarp.stages import INERTIA, compose, inertia, mark_near, streams_of
 
@@ -79,12 +81,14 @@ class Prediction:
     Attributes:
         qacc: H^-1 (tau - c), so that the velocity becomes v + dt qacc    (nworld, nv)
         factor: H and its factors; H is `d.M` where nothing is implicit
-        M: M and its factors; None if they are in `d.qLD`, or nowhere
+        M: M and its factors; `factor` itself where nothing is implicit
+        motion: H^-1 (tau - c + J' lambda), once `accelerate` has found it               (nworld, nv)
     """
 
     qacc: wp.array
     factor: Factor
-    M: Factor | None = None
+    M: Factor
+    motion: wp.array | None = None
 
 
 def integration_matrix(m: Model, d: mjw.Data) -> wp.array:
@@ -100,29 +104,31 @@ def predict(m: Model, d: mjw.Data, H: wp.array | None = None) -> Prediction:
     qacc = wp.empty((d.nworld, m.nv), dtype=float)
     factor = factorize(m, d, integration_matrix(m, d) if H is None else H)
     solve_motion(m, d, factor, qacc, d.qfrc_smooth)
-    return Prediction(qacc, factor)
+    return Prediction(qacc, factor, factorize(m, d, d.M))
 
 
 def predict_fused(m: Model, d: mjw.Data) -> Prediction:
     """All smooth dynamics and the prediction, in one launch."""
     implicit = damped(m)
     solve_M = m.opt.run_qacc_smooth or not implicit
-    found = find_smooth(m, d, factor_M=True, solve_M=solve_M, factor_H=implicit)
-    if found.H is not None and found.qacc is not None:
-        return Prediction(found.qacc, found.H, found.M)
+    found = find_smooth(m, d, begins=True, factor_M=True, solve_M=solve_M, factor_H=implicit)
     if found.M is None:
         raise RuntimeError("the launch returned no factors")
+    if found.H is not None and found.qacc is not None:
+        return Prediction(found.qacc, found.H, found.M)
     return Prediction(d.qacc_smooth, found.M, found.M)
 
 
-def accelerate(m: Model, d: mjw.Data, prediction: Prediction) -> None:
-    """qacc = M^-1 (tau - c + J' lambda), with the factors of M that there are, or else fresh ones."""
-    if prediction.M is not None:
+def accelerate(m: Model, d: mjw.Data, prediction: Prediction, loads: Loads | None = None) -> None:
+    """qacc = M^-1 (tau - c + J' lambda).
+
+    Where forces of constraints are given, they are summed first, and the motion is found too.
+    """
+    if loads is None:
         solve(m, d, prediction.M, d.qacc, d.efc.Ma)
-    elif m.opt.run_qacc_smooth:
-        mjw.solve_m(m, d, d.qacc, d.efc.Ma)
     else:
-        private.factor_solve_m(m, d, d.qacc, d.efc.Ma)
+        H = None if prediction.factor is prediction.M else prediction.factor
+        prediction.motion = respond(m, d, prediction.M, H, loads)
 
 
 @dataclasses.dataclass
@@ -140,16 +146,13 @@ class Motion:
 
 def find_motion(m: Model, d: mjw.Data, prediction: Prediction) -> Motion:
     """H^-1 (tau - c + J' lambda), with the factors of the prediction; where H = M, that is qacc."""
+    if prediction.motion is not None:
+        return Motion(prediction.motion)
     if prediction.factor is prediction.M:
         return Motion(d.qacc)
     qacc = wp.empty((d.nworld, m.nv), dtype=float)
     solve_motion(m, d, prediction.factor, qacc, d.efc.Ma)
     return Motion(qacc)
-
-
-def advance(m: Model, d: mjw.Data, motion: Motion) -> None:
-    """Advance the state."""
-    private.advance(m, d, motion.qacc, motion.velocity)
 
 
 class Step(Generic[ModelT, DataT]):
@@ -174,12 +177,15 @@ class Step(Generic[ModelT, DataT]):
             raise RuntimeError("no stage of this step has predicted yet")
         return self._prediction
 
-    def plan(self, rows: Callable[[], None], solve: Sequence[PlanStage]) -> StepPlan:
+    def plan(
+        self, rows: Callable[[], None], solve: Sequence[PlanStage], loads: Callable[[], Loads | None] | None = None
+    ) -> StepPlan:
         """The plan of the step.
 
         Args:
             rows: in the place of MuJoCo Warp's `make_constraint`
             solve: stages that find the constraint forces from the prediction; "contact" is the last, and reads contacts
+            loads: what they found, if the stage "acceleration" is to sum it
         """
         m, d = self.m, self.d
         streams = streams_of(m)
@@ -194,7 +200,7 @@ class Step(Generic[ModelT, DataT]):
             PlanStage("predicted acceleration", self._predict, ("integration matrix", "smooth acceleration")),
         )
         motion_parts = (
-            PlanStage("motion", self._find_motion, ("contact",)),
+            PlanStage("motion", self._find_motion, ("acceleration",) if loads else ("contact",)),
             PlanStage("advance", self._advance, ("motion", "acceleration")),
         )
         beside = streams.smooth
@@ -204,9 +210,9 @@ class Step(Generic[ModelT, DataT]):
         )
         accelerate_stage = PlanStage(
             "acceleration",
-            lambda: accelerate(m, d, self.prediction),
+            lambda: accelerate(m, d, self.prediction, loads() if loads else None),
             ("contact",),
-            INERTIA if beside else MAIN,
+            INERTIA if beside and loads is None else MAIN,
         )
         return compose(
             m,
@@ -220,6 +226,7 @@ class Step(Generic[ModelT, DataT]):
                 ("acceleration", "force sensors"),
                 parts=motion_parts if beside else (),
             ),
+            collide=(lambda: private.collide(m, d)) if fused else None,
             streams=streams,
             smooth=self._predict_fused if fused else None,
         )
@@ -243,7 +250,7 @@ class Step(Generic[ModelT, DataT]):
     def _advance(self) -> None:
         if self._motion is None:
             raise RuntimeError("the stage 'motion' of this step has not run")
-        advance(self.m, self.d, self._motion)
+        advance(self.m, self.d, self._motion.qacc, self._motion.velocity)
 
     def _integrate(self) -> None:
         self._find_motion()

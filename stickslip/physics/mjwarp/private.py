@@ -12,7 +12,18 @@ import functools
 
 import mujoco_warp as mjw
 import warp as wp
-from mujoco_warp._src import collision_core, collision_driver, derivative, forward, sensor, set_const, smooth, solver
+from mujoco_warp._src import (
+    collision_core,
+    collision_driver,
+    derivative,
+    forward,
+    math,
+    sensor,
+    set_const,
+    smooth,
+    solver,
+    support,
+)
 from mujoco_warp._src.types import ConstraintType, ContactType, EqType, vec5, vec10, vec11, vec12
 
 __all__ = [
@@ -25,15 +36,17 @@ __all__ = [
     "advance_activation",
     "bound_geoms",
     "broadphase_filter",
+    "collide",
     "collision_context",
     "damping_slope",
     "energy_pos",
     "energy_vel",
-    "factor_solve_m",
     "go_to_qpos0",
     "has_implicit_part",
     "integration_matrix",
     "narrowphase",
+    "next_act",
+    "quat_integrate",
     "set_kinematics0",
     "sense_contacts",
     "solve_free_bodies",
@@ -43,6 +56,7 @@ __all__ = [
     "vec11",
     "vec12",
     "vec5",
+    "wrap_period",
 ]
 
 tendon_armature = smooth.tendon_armature
@@ -56,6 +70,9 @@ collision_context = collision_core.create_collision_context
 energy_pos = forward._energy_pos
 energy_vel = forward._energy_vel
 sense_contacts = sensor._eval_sensor_contact
+next_act = support.next_act
+wrap_period = forward._wrap_period
+quat_integrate = math.quat_integrate
 
 
 def sum_in_one_order() -> None:
@@ -84,6 +101,20 @@ def has_implicit_part(m: mjw.Model) -> bool:
         return not flags & (mjw.DisableBit.EULERDAMP | mjw.DisableBit.DAMPER)
     every = mjw.DisableBit.ACTUATION | mjw.DisableBit.SPRING | mjw.DisableBit.DAMPER
     return flags & every != every
+
+
+def collide(m: mjw.Model, d: mjw.Data) -> None:
+    """`mujoco_warp.collision` where `nacon` and `ncollision` are 0 already; nothing sleeps, and there is no flex."""
+    if d.naconmax == 0 or m.opt.disableflags & (mjw.DisableBit.CONSTRAINT | mjw.DisableBit.CONTACT):
+        return
+    if m.flg_surfacevel or m.callback.contactfilter:
+        mjw.collision(m, d)
+        return
+    context = collision_context(d.naconmax)
+    is_small = m.opt.broadphase == mjw.BroadphaseType.NXN
+    broadphase = collision_driver.nxn_broadphase if is_small else collision_driver.sap_broadphase
+    broadphase(m, d, context)
+    narrowphase(m, d, context)
 
 
 def damping_slope(m: mjw.Model, d: mjw.Data, slope: wp.array) -> None:
@@ -171,11 +202,6 @@ def integration_matrix(m: mjw.Model, d: mjw.Data) -> wp.array:
         outputs=[H],
     )
     return H
-
-
-def factor_solve_m(m: mjw.Model, d: mjw.Data, x: wp.array, y: wp.array) -> None:
-    """Factor M into d.qLD and set x = M^-1 y."""
-    smooth.factor_solve_i(m, d, d.M, d.qLD, d.qLDiagInv, x, y)
 
 
 def solve_free_bodies(m: mjw.Model, d: mjw.Data, x: wp.array, y: wp.array) -> None:

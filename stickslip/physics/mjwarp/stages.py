@@ -8,6 +8,7 @@ import mujoco_warp as mjw
 from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.model import Model
 from stickslip.physics.mjwarp.plan import MAIN, PlanStage, StepPlan
+from stickslip.physics.mjwarp.smooth.smooth import find_reactions
 from stickslip.physics.mjwarp.touches import mark_apart
 
 
@@ -47,15 +48,23 @@ def sense_force(m: mjw.Model, d: mjw.Data) -> None:
     """Forces between bodies, where something reads them, and the sensors of acceleration and force."""
     wanted = not (m.opt.disableflags & mjw.DisableBit.SENSOR) and m.sensor_rne_postconstraint
     if m.opt.run_rne_postconstraint or wanted:
-        mjw.rne_postconstraint(m, d)
+        find_reactions(m, d)
     mjw.sensor_acc(m, d, skip_rne_postconstraint=True)
 
 
-def sense_position(m: mjw.Model, d: mjw.Data) -> None:
-    """Sensors of position, and potential energy where it is enabled."""
-    d.sensordata.zero_()
+def sense_position(m: mjw.Model, d: mjw.Data, is_clear: bool = False) -> None:
+    """Sensors of position, and potential energy where it is enabled.
+
+    Args:
+        m: model
+        d: data
+        is_clear: whether `sensordata` and `energy` have been cleared, and energy is not enabled
+    """
+    if not is_clear:
+        d.sensordata.zero_()
     mjw.sensor_pos(m, d)
-    private.energy_pos(m, d)
+    if not is_clear or m.sensor_e_potential or m.sensor_e_kinetic:
+        private.energy_pos(m, d)
 
 
 def sense_velocity(m: mjw.Model, d: mjw.Data) -> None:
@@ -127,7 +136,8 @@ def compose(
         collide: in the place of its `collision`
         streams: what may run beside each other on CUDA
         smooth: in the place of all that follows from the state without contacts, up to `acceleration`
-            and what a stage "prediction" would find: one launch instead of MuJoCo Warp's stages
+            and what a stage "prediction" would find: one launch instead of MuJoCo Warp's stages; `find_smooth`
+            with `begins`
     """
 
     def collision() -> None:
@@ -151,7 +161,7 @@ def compose(
         mjw.fwd_actuation(m, d)
 
     def early_sensors() -> None:
-        sense_position(m, d)
+        sense_position(m, d, is_clear=True)
         sense_velocity(m, d)
 
     def after_solve() -> None:

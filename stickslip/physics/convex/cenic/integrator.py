@@ -31,6 +31,7 @@ from stickslip.physics.convex.step.potential import real
 from stickslip.physics.convex.step.report import report_step
 from stickslip.physics.mjwarp import private, stages
 from stickslip.physics.mjwarp.data import Data, record_peak
+from stickslip.physics.mjwarp.smooth.smooth import is_fused
 
 wp.set_module_options({"enable_backward": False})
 
@@ -271,7 +272,8 @@ def report(m: Model, d: Data, settings: Settings) -> None:
 
 def _sense(m: Model, d: mjw.Data) -> None:
     """What nobody needs to integrate: cameras, lights and sensors."""
-    mjw.camlight(m, d)
+    if not is_fused(m):  # else the geometry has them
+        mjw.camlight(m, d)
     stages.sense_position(m, d)
     stages.sense_velocity(m, d)
     stages.sense_force(m, d)

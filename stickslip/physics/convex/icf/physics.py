@@ -88,7 +88,7 @@ class Icf(ConvexPhysics, StagedPhysics[model.Model, Data]):
         options.iterations, options.reuse, options.passes = self.iterations, True, self.passes
 
         def smooth() -> None:
-            find_smooth(m, d)
+            find_smooth(m, d, begins=True)
             sum_forces(m, work.problem)
 
         def contact() -> None:

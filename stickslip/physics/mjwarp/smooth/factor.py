@@ -6,7 +6,6 @@ import pathlib
 import mujoco_warp as mjw
 import warp as wp
 
-from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.lanes import WARP
 from stickslip.physics.mjwarp.model import Model
 from stickslip.physics.mjwarp.smooth.fields import MatrixOrder, matrix_fields
@@ -50,27 +49,6 @@ def factor_world(
     ...
 
 
-@wp.func_native(
-    f"""{_HEAD}
-const float* const y = y_in.data + size_t(world) * nv;
-float* const x = x_out.data + size_t(world) * nv;
-EACH(v, nv) x[v] = y[v];
-SYNC();
-solve(L_in.data + size_t(world) * nC, Dinv_in.data + size_t(world) * nv, x);
-{END}"""
-)
-def solve_world(
-    m: MatrixOrder,
-    L_in: wp.array2d[float],
-    Dinv_in: wp.array2d[float],
-    y_in: wp.array2d[float],
-    x_out: wp.array2d[float],
-    thread: int,
-):
-    """Solve for one world, by the lanes of a warp or one thread."""
-    ...
-
-
 @wp.kernel
 def _factor(
     # Model:
@@ -84,20 +62,6 @@ def _factor(
     factor_world(m, H_in, L_out, Dinv_out, wp.tid())
 
 
-@wp.kernel
-def _solve(
-    # Model:
-    m: MatrixOrder,
-    # In:
-    L_in: wp.array2d[float],
-    Dinv_in: wp.array2d[float],
-    y_in: wp.array2d[float],
-    # Out:
-    x_out: wp.array2d[float],
-):
-    solve_world(m, L_in, Dinv_in, y_in, x_out, wp.tid())
-
-
 def threads(nworld: int, device: wp.Device) -> int:
     """A warp per world, or a thread on a CPU."""
     return nworld * int(WARP) if device.is_cuda else nworld
@@ -109,15 +73,3 @@ def factorize(m: Model, d: mjw.Data, H: wp.array) -> Factor:
     inputs = [matrix_fields(m, m.structure.order), H]
     wp.launch(_factor, threads(d.nworld, H.device), inputs=inputs, outputs=[factor.L, factor.Dinv])
     return factor
-
-
-def solve(m: Model, d: mjw.Data, factor: Factor, x: wp.array, y: wp.array) -> None:
-    """x = H^-1 y, where H may be M."""
-    inputs = [matrix_fields(m, m.structure.order), factor.L, factor.Dinv, y]
-    wp.launch(_solve, threads(d.nworld, y.device), inputs=inputs, outputs=[x])
-
-
-def solve_motion(m: Model, d: mjw.Data, factor: Factor, x: wp.array, y: wp.array) -> None:
-    """x = H^-1 y, and for free bodies under implicitfast with what gyroscopic forces add to H."""
-    solve(m, d, factor, x, y)
-    private.solve_free_bodies(m, d, x, y)

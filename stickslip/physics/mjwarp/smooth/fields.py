@@ -18,12 +18,13 @@ _MATRIX = "M_rownnz M_rowadr M_colind".split()
 _ORDER_SIZES = "nv nC ndoflevel".split()
 
 _FIXED = (
-    "body_parentid body_rootid body_mocapid body_jntadr body_jntnum body_isdofancestor dof_bodyid dof_jntid "
-    "jnt_type jnt_qposadr jnt_dofadr jnt_actuatorid jnt_actgravcomp jnt_actfrclimited geom_bodyid site_bodyid "
-    "tendon_adr tendon_num wrap_objid wrap_prm ten_J_rownnz ten_J_rowadr ten_J_colind actuator_trntype "
-    "actuator_trnid actuator_dyntype actuator_gaintype actuator_biastype actuator_ctrladr actuator_ctrlnum "
-    "actuator_actadr actuator_actnum actuator_actlimited actuator_actearly actuator_forcelimited "
-    "actuator_ctrllimited"
+    "body_parentid body_rootid body_mocapid body_jntadr body_jntnum body_dofadr body_dofnum body_isdofancestor "
+    "dof_bodyid dof_jntid jnt_type jnt_qposadr jnt_dofadr jnt_actuatorid jnt_actgravcomp jnt_actfrclimited "
+    "geom_bodyid site_bodyid tendon_adr tendon_num wrap_objid wrap_prm ten_J_rownnz ten_J_rowadr ten_J_colind "
+    "actuator_trntype actuator_trnid actuator_dyntype actuator_gaintype actuator_biastype actuator_ctrladr "
+    "actuator_ctrlnum actuator_actadr actuator_actnum actuator_actlimited actuator_actearly actuator_forcelimited "
+    "actuator_ctrllimited cam_mode cam_bodyid cam_targetbodyid light_mode light_bodyid light_targetbodyid eq_type "
+    "eq_obj1id eq_obj2id eq_objtype"
 ).split()
 """Fields of the model that all worlds share."""
 
@@ -32,7 +33,9 @@ _PER_WORLD = (
     "body_gravcomp jnt_pos jnt_axis jnt_stiffness jnt_stiffnesspoly jnt_actfrcrange dof_armature dof_damping "
     "dof_dampingpoly geom_pos geom_quat site_pos site_quat tendon_stiffness tendon_stiffnesspoly tendon_damping "
     "tendon_dampingpoly tendon_lengthspring actuator_dynprm actuator_gainprm actuator_biasprm actuator_actrange "
-    "actuator_forcerange actuator_ctrlrange actuator_gear actuator_damping actuator_dampingpoly actuator_armature"
+    "actuator_forcerange actuator_ctrlrange actuator_gear actuator_damping actuator_dampingpoly actuator_armature "
+    "cam_pos cam_quat cam_pos0 cam_poscom0 cam_mat0 light_pos light_dir light_pos0 light_poscom0 light_dir0 eq_data "
+    "tendon_range tendon_length0"
 ).split()
 """Fields of the model with a row for all worlds or one for each."""
 
@@ -44,21 +47,24 @@ _TABLES = (
     "dof_ten ten_wrap ten_wrapadr0 geom_moving"
 ).split()
 _SIZES = (
-    "nbody njnt nq nsite ngeom ngeom_moving nmocap nu na nactuator ntendon nwrap nJten nmoment nlevel has_spatial"
+    "nbody njnt nq nsite ngeom ngeom_moving nmocap ncam nlight nu na nactuator ntendon neq nwrap nJten nmoment nlevel "
+    "has_spatial"
 ).split()
-_SETTINGS = "nmoment_room nv_room disableflags implicit factor_M solve_M factor_H write_crb".split()
+_SETTINGS = (
+    "nmoment_room nv_room disableflags implicit factor_M solve_M factor_H write_crb begins nsensordata clear_contacts"
+).split()
 
 _INPUTS = "qpos qvel act ctrl mocap_pos mocap_quat qfrc_applied xfrc_applied".split()
 OUTPUTS = (
-    "xpos xquat xmat xipos ximat xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat subtree_com cinert cdof "
-    "cdof_dot cvel M ten_length ten_J ten_velocity ten_wrapadr ten_wrapnum wrap_obj wrap_xpos actuator_length "
-    "actuator_velocity actuator_moment moment_rownnz moment_rowadr moment_colind act_dot actuator_force "
-    "qfrc_spring qfrc_damper qfrc_gravcomp qfrc_passive qfrc_bias qfrc_actuator qfrc_smooth"
+    "xpos xquat xmat xipos ximat xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat cam_xpos cam_xmat light_xpos "
+    "light_xdir subtree_com cinert cdof cdof_dot cvel M ten_length ten_J ten_velocity ten_wrapadr ten_wrapnum "
+    "wrap_obj wrap_xpos actuator_length actuator_velocity actuator_moment moment_rownnz moment_rowadr moment_colind "
+    "act_dot actuator_force qfrc_spring qfrc_damper qfrc_gravcomp qfrc_passive qfrc_bias qfrc_actuator qfrc_smooth"
 ).split()
 """Fields of the data that the kernel writes, always. Of what MuJoCo Warp's stages write, it leaves out `crb` (unless
 the integrator reads it), `cacc` and `cfrc_int`, which hold no result before the forces of constraints are known, and
 `qLD` and `qLDiagInv`, whose place the factors of `factor.py` take."""
-_SOMETIMES = "crb qacc_smooth".split()
+_SOMETIMES = "crb qacc_smooth sensordata energy nacon ncollision".split()
 
 
 def _struct(name: str, doc: str, addresses: Iterable[str], numbers: Iterable[str] = ()) -> Any:
@@ -71,6 +77,19 @@ SmoothModel = _struct(
     "Addresses of a model's arrays, how many rows those have that may differ between worlds (`_n`), and its sizes.",
     [*_MATRIX, *_ORDER, *_FIXED, *_PER_WORLD, *_OPTIONS, *_TABLES],
     [*_ORDER_SIZES, *(f"{name}_n" for name in (*_PER_WORLD, *_OPTIONS)), *_SIZES, *_SETTINGS],
+)
+_FOUND = (
+    "qvel qacc xfrc_applied xpos xquat xmat xipos subtree_com cinert cdof cdof_dot cvel ten_length ten_velocity "
+    "wrap_xpos actuator_force nefc nacon"
+).split()
+_EFC = "type id force".split()
+_CONTACT = "pos frame friction dim geom worldid efc_address".split()
+_REACTIONS = "cacc cfrc_ext cfrc_int".split()
+ReactionData = _struct(
+    "ReactionData",
+    "Addresses of what the step has found, of rows and of contacts; of the reactions.",
+    [*_FOUND, *(f"efc_{name}" for name in _EFC), *(f"contact_{name}" for name in _CONTACT), *_REACTIONS],
+    ["njmax", "njmax_room", "naddress", "pyramidal"],
 )
 MatrixOrder = _struct("MatrixOrder", "Addresses of the structure of M.", [*_MATRIX, *_ORDER], _ORDER_SIZES)
 SmoothData = _struct("SmoothData", "Addresses of the arrays of the data.", [*_INPUTS, *OUTPUTS, *_SOMETIMES])
@@ -101,6 +120,7 @@ def model_fields(m: mjw.Model, order: Tables, tables: Tables, **settings: int) -
             setattr(fields, name, value)
     for name, value in settings.items():
         setattr(fields, name, value)
+    fields.disableflags = int(m.opt.disableflags)
     return fields
 
 
@@ -109,4 +129,20 @@ def data_fields(d: mjw.Data) -> Any:
     fields = SmoothData()
     for name in (*_INPUTS, *OUTPUTS, *_SOMETIMES):
         setattr(fields, name, getattr(d, name).ptr or 0)
+    return fields
+
+
+def reaction_fields(m: mjw.Model, d: mjw.Data) -> Any:
+    """The addresses that `reactions.h` reads and writes."""
+    fields = ReactionData()
+    for prefix, owner, names in (
+        ("", d, (*_FOUND, *_REACTIONS)),
+        ("efc_", d.efc, _EFC),
+        ("contact_", d.contact, _CONTACT),
+    ):
+        for name in names:
+            setattr(fields, prefix + name, getattr(owner, name).ptr or 0)
+    fields.njmax, fields.njmax_room = d.njmax, d.efc.force.shape[1]
+    fields.naddress = d.contact.efc_address.shape[1]
+    fields.pyramidal = int(m.opt.cone == mjw.ConeType.PYRAMIDAL)
     return fields

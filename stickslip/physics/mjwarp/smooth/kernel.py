@@ -1,4 +1,4 @@
-"""The kernel: one world per warp on CUDA, one per thread on a CPU. Its C++ is in `smooth.h` and the files it names.
+"""The kernels: one world per warp on CUDA, one per thread on a CPU. Their C++ is in the files `*.h`.
 
 What a world needs while it runs lies in shared memory. Kernels differ by how much of that a world has, not by models: a
 new model compiles nothing where one of its size has run. A model that needs more than a block may have uses memory of
@@ -13,7 +13,7 @@ import mujoco
 import warp as wp
 
 from stickslip.physics.mjwarp.smooth.factor import END
-from stickslip.physics.mjwarp.smooth.fields import SmoothData, SmoothModel
+from stickslip.physics.mjwarp.smooth.fields import MatrixOrder, ReactionData, SmoothData, SmoothModel
 from stickslip.physics.mjwarp.smooth.tables import ALONG_AXIS
 
 ROOMS = (512, 768, 1024, 1536, 2048, 3008, 4096, 6016, 12032)
@@ -23,10 +23,7 @@ _MOST_WORLDS = 4
 _REGISTERS = 64
 """Of a thread: with so few, which hardly spill, 32 worlds fit on a multiprocessor."""
 
-_HEAD, *_PARTS = (
-    pathlib.Path(__file__).with_name(name).read_text()
-    for name in ("factor.h", "smooth.h", "poses.h", "forces.h", "matrix.h")
-)
+_MACROS = "FIELD", "FLAGS", "DATA", "OWN", "DATA_INT"
 _NUMBERS = {
     "ALONG_AXIS": ALONG_AXIS,
     "FREE": mujoco.mjtJoint.mjJNT_FREE,
@@ -41,6 +38,18 @@ _NUMBERS = {
     "GAIN_FIXED": mujoco.mjtGain.mjGAIN_FIXED,
     "GAIN_AFFINE": mujoco.mjtGain.mjGAIN_AFFINE,
     "BIAS_AFFINE": mujoco.mjtBias.mjBIAS_AFFINE,
+    "TRACK": mujoco.mjtCamLight.mjCAMLIGHT_TRACK,
+    "TRACKCOM": mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM,
+    "TARGETBODY": mujoco.mjtCamLight.mjCAMLIGHT_TARGETBODY,
+    "TARGETBODYCOM": mujoco.mjtCamLight.mjCAMLIGHT_TARGETBODYCOM,
+    "OBJ_BODY": mujoco.mjtObj.mjOBJ_BODY,
+    "EQ_CONNECT": mujoco.mjtEq.mjEQ_CONNECT,
+    "EQ_WELD": mujoco.mjtEq.mjEQ_WELD,
+    "EQ_TENDON": mujoco.mjtEq.mjEQ_TENDON,
+    "ROW_EQUALITY": mujoco.mjtConstraint.mjCNSTR_EQUALITY,
+    "ROW_FRICTION_TENDON": mujoco.mjtConstraint.mjCNSTR_FRICTION_TENDON,
+    "ROW_LIMIT_TENDON": mujoco.mjtConstraint.mjCNSTR_LIMIT_TENDON,
+    "ROW_CONTACT": mujoco.mjtConstraint.mjCNSTR_CONTACT_FRICTIONLESS,  # and those after it
     "DISABLE_SPRING": mujoco.mjtDisableBit.mjDSBL_SPRING,
     "DISABLE_DAMPER": mujoco.mjtDisableBit.mjDSBL_DAMPER,
     "DISABLE_GRAVITY": mujoco.mjtDisableBit.mjDSBL_GRAVITY,
@@ -59,17 +68,29 @@ def worlds_of(room: int) -> int:
     return min(_MOST_WORLDS, ROOMS[-1] // room) if room else _MOST_WORLDS
 
 
-def _source(room: int) -> str:
+def _source(room: int, names: tuple[str, ...]) -> str:
+    """The text of a native function from these files, with what they need before and after."""
+    head, *parts = (pathlib.Path(__file__).with_name(name).read_text() for name in ("factor.h", "memory.h", *names))
     numbers = {name: int(value) for name, value in _NUMBERS.items()} | {"ROOM": room, "WORLDS": worlds_of(room)}
     constants = "\n".join(f"constexpr int {name} = {value};" for name, value in numbers.items())
-    return "\n".join([_HEAD, constants, *_PARTS, END])
+    return "\n".join([head, constants, *parts, *(f"#undef {name}" for name in _MACROS), END])
+
+
+def memory_for(need: int, nworld: int, device: wp.Device) -> tuple[int, wp.array, int]:
+    """The room of a kernel whose worlds need so many floats, memory where that is 0, and the stride of worlds in it.
+
+    On a CPU all worlds use one piece in turn.
+    """
+    room = room_for(need) if device.is_cuda else 0
+    scratch = wp.empty(1 if room else need * (nworld if device.is_cuda else 1), dtype=float)
+    return room, scratch, need if device.is_cuda else 0
 
 
 @functools.cache
-def kernel_with(room: int) -> Any:
-    """The kernel with so much shared memory for a world; with 0, worlds use `scratch`."""
+def smooth_kernel(room: int) -> Any:
+    """The kernel of smooth dynamics with so much shared memory for a world; with 0, worlds use `scratch`."""
 
-    @wp.func_native(_source(room))
+    @wp.func_native(_source(room, ("tools.h", "smooth.h", "poses.h", "forces.h", "matrix.h")))
     def smooth(
         m: SmoothModel,
         d: SmoothData,
@@ -104,3 +125,102 @@ def kernel_with(room: int) -> Any:
         smooth(m, d, LM_out, DinvM_out, H_out, L_out, Dinv_out, qacc_out, scratch, stride, wp.tid())
 
     return find_smooth
+
+
+@functools.cache
+def reactions_kernel(room: int) -> Any:
+    """The kernel of forces between bodies with so much shared memory for a world; with 0, worlds use `scratch`."""
+
+    @wp.func_native(_source(room, ("tools.h", "reactions.h")))
+    def reactions(m: SmoothModel, d: ReactionData, scratch: wp.array[float], stride: int, thread: int): ...
+
+    @wp.kernel(module="unique", enable_backward=False, grid_stride=False)
+    def find_reactions(
+        # Model:
+        m: SmoothModel,
+        # Data in and out:
+        d: ReactionData,
+        # In:
+        stride: int,
+        # Out:
+        scratch: wp.array[float],
+    ):
+        reactions(m, d, scratch, stride, wp.tid())
+
+    return find_reactions
+
+
+@functools.cache
+def response_kernel(room: int) -> Any:
+    """The kernel of accelerations with so much shared memory for a world; with 0, worlds use `scratch`."""
+
+    @wp.func_native(_source(room, ("response.h",)))
+    def response(
+        m: MatrixOrder,
+        dof_bodyid: wp.array[int],
+        body_subtreenum: wp.array[int],
+        cdof_in: wp.array2d[wp.spatial_vector],
+        qfrc_smooth_in: wp.array2d[float],
+        wrench_in: wp.array2d[wp.spatial_vector],
+        qfrc_row_in: wp.array2d[float],
+        L_in: wp.array2d[float],
+        Dinv_in: wp.array2d[float],
+        L2_in: wp.array2d[float],
+        Dinv2_in: wp.array2d[float],
+        qfrc_constraint_out: wp.array2d[float],
+        y: wp.array2d[float],
+        x_out: wp.array2d[float],
+        motion_out: wp.array2d[float],
+        scratch: wp.array[float],
+        stride: int,
+        thread: int,
+    ): ...
+
+    @wp.kernel(module="unique", enable_backward=False, grid_stride=False)
+    def find_response(
+        # Model:
+        m: MatrixOrder,
+        dof_bodyid: wp.array[int],
+        body_subtreenum: wp.array[int],
+        # Data in:
+        cdof_in: wp.array2d[wp.spatial_vector],
+        qfrc_smooth_in: wp.array2d[float],
+        # In:
+        wrench_in: wp.array2d[wp.spatial_vector],
+        qfrc_row_in: wp.array2d[float],
+        L_in: wp.array2d[float],
+        Dinv_in: wp.array2d[float],
+        L2_in: wp.array2d[float],
+        Dinv2_in: wp.array2d[float],
+        stride: int,
+        # Data out:
+        qfrc_constraint_out: wp.array2d[float],
+        # In and out:
+        y: wp.array2d[float],
+        # Out:
+        x_out: wp.array2d[float],
+        motion_out: wp.array2d[float],
+        scratch: wp.array[float],
+    ):
+        response(
+            m,
+            dof_bodyid,
+            body_subtreenum,
+            cdof_in,
+            qfrc_smooth_in,
+            wrench_in,
+            qfrc_row_in,
+            L_in,
+            Dinv_in,
+            L2_in,
+            Dinv2_in,
+            qfrc_constraint_out,
+            y,
+            x_out,
+            motion_out,
+            scratch,
+            stride,
+            wp.tid(),
+        )
+
+    return find_response

@@ -76,8 +76,3 @@ ROLLED for (int pass = 0; pass < 2; ++pass) {
         SYNC();
     }
 }
-#undef FIELD
-#undef FLAGS
-#undef DATA
-#undef OWN
-#undef DATA_INT

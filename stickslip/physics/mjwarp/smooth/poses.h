@@ -1,4 +1,14 @@
-// Second part of the native function `smooth`: poses, inertia and velocities.
+// Second part of the native function `smooth`: a clean slate, poses, inertia and velocities.
+
+// ---- what the rest of the step counts and adds up
+if (m.begins) {
+    EACH(k, m.nsensordata) DATA(sensordata, m.nsensordata)[k] = 0.0f;
+    EACH(k, 2) DATA(energy, 2)[k] = 0.0f;
+    if (m.clear_contacts && thread == 0) {
+        *reinterpret_cast<int*>(d.nacon) = 0;
+        *reinterpret_cast<int*>(d.ncollision) = 0;
+    }
+}
 
 // ---- kinematics, from the world outwards
 if (lane == 0) {
@@ -117,20 +127,6 @@ ROLLED for (int first = 0; first < m.ngeom_moving + m.nsite; first += LANES) {  
 }
 
 // ---- centres of mass of subtrees: sums from the leaves inwards
-const auto add_children = [&](float* values, int size, int count, int last) {
-    ROLLED for (int level = m.nlevel - 2; level >= last; --level) {
-        const int begin = level_adr[level], items = (level_adr[level + 1] - begin) * count;
-        EACH(k, items) {
-            const int b = level_body[begin + k / count], c = k % count;
-            float sum = values[size * b + c];
-            for (int e = TABLE(child_adr)[b]; e < TABLE(child_adr)[b + 1]; ++e) {
-                sum += values[size * TABLE(child)[e] + c];
-            }
-            values[size * b + c] = sum;
-        }
-        SYNC();
-    }
-};
 add_children(com, 3, 3, 0);
 EACH(b, nbody) {
     const float mass = FIELD(body_subtreemass, nbody)[b];
@@ -139,6 +135,45 @@ EACH(b, nbody) {
 }
 SYNC();
 EACH(k, 3 * nbody) DATA(subtree_com, 3 * nbody)[k] = com[k];
+
+// ---- cameras and lights
+const auto place = [&](int mode, int b, const float* local, const float* above, const float* above_com) {
+    if (mode == TRACK) return load(pose + pose_size * b) + load(above);
+    if (mode == TRACKCOM) return load(com + 3 * b) + load(above_com);
+    return load(pose + pose_size * b) + rotate(load_quat(pose + pose_size * b + 3), load(local));
+};
+const auto target_of = [&](int mode, int b) { return load(mode == TARGETBODYCOM ? com + 3 * b : pose + pose_size * b); };
+EACH(c, m.ncam) {
+    const int mode = TABLE(cam_mode)[c], b = TABLE(cam_bodyid)[c], target = TABLE(cam_targetbodyid)[c];
+    const vec3 p = place(
+        mode, b, FIELD(cam_pos, 3 * m.ncam) + 3 * c, FIELD(cam_pos0, 3 * m.ncam) + 3 * c,
+        FIELD(cam_poscom0, 3 * m.ncam) + 3 * c);
+    float* const r = DATA(cam_xmat, 9 * m.ncam) + 9 * c;
+    store(DATA(cam_xpos, 3 * m.ncam) + 3 * c, p);
+    if (mode == TRACK || mode == TRACKCOM) {
+        for (int e = 0; e < 9; ++e) r[e] = FIELD(cam_mat0, 9 * m.ncam)[9 * c + e];
+    } else if ((mode == TARGETBODY || mode == TARGETBODYCOM) && target >= 0) {  // looks along -z, x is level
+        const vec3 z = wp::normalize(p - target_of(mode, target));
+        const vec3 x = wp::normalize(wp::cross(vec3(0.0f, 0.0f, 1.0f), z)), y = wp::normalize(wp::cross(z, x));
+        for (int e = 0; e < 3; ++e) { r[3 * e] = x[e]; r[3 * e + 1] = y[e]; r[3 * e + 2] = z[e]; }
+    } else {
+        to_matrix(multiply(load_quat(pose + pose_size * b + 3), load_quat(FIELD(cam_quat, 4 * m.ncam) + 4 * c)), r);
+    }
+}
+EACH(l, m.nlight) {
+    const int mode = TABLE(light_mode)[l], b = TABLE(light_bodyid)[l], target = TABLE(light_targetbodyid)[l];
+    const vec3 p = place(
+        mode, b, FIELD(light_pos, 3 * m.nlight) + 3 * l, FIELD(light_pos0, 3 * m.nlight) + 3 * l,
+        FIELD(light_poscom0, 3 * m.nlight) + 3 * l);
+    vec3 direction = rotate(load_quat(pose + pose_size * b + 3), load(FIELD(light_dir, 3 * m.nlight) + 3 * l));
+    if (mode == TRACK || mode == TRACKCOM) {
+        direction = load(FIELD(light_dir0, 3 * m.nlight) + 3 * l);
+    } else if ((mode == TARGETBODY || mode == TARGETBODYCOM) && target >= 0) {
+        direction = target_of(mode, target) - p;
+    }
+    store(DATA(light_xpos, 3 * m.nlight) + 3 * l, p);
+    store(DATA(light_xdir, 3 * m.nlight) + 3 * l, wp::normalize(direction));
+}
 
 // ---- inertia and motion about the centre of mass of the tree
 EACH(b, nbody) {

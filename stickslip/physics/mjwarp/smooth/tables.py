@@ -113,10 +113,13 @@ def make_tables(mjm: mujoco.MjModel) -> Tables | None:
         "ngeom": mjm.ngeom,
         "ngeom_moving": int(tables["geom_moving"].size),
         "nmocap": mjm.nmocap,
+        "ncam": mjm.ncam,
+        "nlight": mjm.nlight,
         "nu": mjm.nu,
         "na": mjm.na,
         "nactuator": int(mjm.actuator_trntype.size),
         "ntendon": mjm.ntendon,
+        "neq": mjm.neq,
         "nwrap": mjm.nwrap,
         "nJten": int(tables["ten_row"].size),
         "nmoment": int(tables["dof_act"].size) // 2,
@@ -131,6 +134,11 @@ def room_of(order: Tables, tables: Tables) -> int:
     size = order.sizes | tables.sizes
     rest = size["nC"] + 3 * size["nv"] + 2 * size["nactuator"] + size["nmoment"] + 4 * size["ntendon"] + size["nJten"]
     return 39 * size["nbody"] + 7 * size["nv"] + max(rest, 6 * size["nv"], 9 * int(WARP))  # `stage` lies in the rest
+
+
+def reaction_room_of(tables: Tables) -> int:
+    """The same for the forces between bodies: the sum of what `reactions.h` lays out."""
+    return 14 * tables.sizes["nbody"] + 14 * int(WARP)
 
 
 def _grouped(keys: ArrayLike, number: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
