@@ -1,5 +1,11 @@
 """How many lanes work on one world: a few threads of a warp, or a whole block on CUDA; one on the CPU."""
 
+import warp as wp
+
+from stickslip.physics.mjwarp.lanes import MASK
+
+wp.set_module_options({"enable_backward": False})
+
 LEAST_LANES = 4
 LEAST_WIDE = 8
 MAX_LANES = 256
@@ -18,3 +24,34 @@ def lanes(least: int, pieces: float, most: float) -> int:
     while count < least or count < min(pieces, most, MAX_LANES):
         count *= 2
     return count
+
+
+@wp.func_native(f"""
+#if defined(__CUDA_ARCH__)
+{MASK}
+const int width = nlane < 32 ? nlane : 32;
+int sum = value;
+for (int k = 1; k < width; k *= 2) {{
+    const int other = __shfl_up_sync(mask, sum, k, width);
+    if ((lane & (width - 1)) >= k) sum += other;
+}}
+int total = __shfl_sync(mask, sum, width - 1, width);
+if (nlane > 32) {{
+    __shared__ int sums[{MAX_LANES // 32}];
+    __syncthreads();  // what an earlier call left has been read
+    if ((lane & 31) == 31) sums[lane / 32] = sum;
+    __syncthreads();
+    total = 0;
+    for (int k = 0; k < nlane / 32; ++k) {{
+        if (k < lane / 32) sum += sums[k];
+        total += sums[k];
+    }}
+}}
+return wp::vec_t<2, wp::int32>(sum - value, total);
+#else
+return wp::vec_t<2, wp::int32>(0, value);
+#endif
+""")
+def count_before(value: int, lane: int, nlane: int) -> wp.vec2i:
+    """The sum of a value over the lanes of a world before this one, and over all; every lane calls it."""
+    ...

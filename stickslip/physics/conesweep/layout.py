@@ -220,7 +220,6 @@ class RowSet:
     high: wp.array2d[float]
     weight: wp.array2d[float]
     f: wp.array2d[float]
-    address: wp.array2d[int]  # in the report
     warm_start: wp.array2d[float]
 
 
@@ -231,7 +230,6 @@ class Equalities:
     n: int
     bodies: wp.array[wp.vec2i]  # (nequality,)
     active: wp.array2d[int]  # (nworld, nequality) from here on; 0, 3 or 6 directions
-    address: wp.array2d[int]  # in the report
     point: wp.array2d[wp.vec3]
     error: wp.array2d[wp.spatial_vector]  # turn, gap
     anchor: wp.array2d[wp.vec3]  # where MuJoCo's rows act

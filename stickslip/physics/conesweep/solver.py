@@ -52,6 +52,9 @@ LINKED_JUMP = 20.0
 PREPARE_REGISTERS = 96
 """Registers per thread while a step is prepared. That is bound by memory latency, so that more threads help."""
 
+FINISH_REGISTERS = 64
+"""Registers per thread for the report of a step, for the same reason: all threads of 4096 worlds fit on an H200."""
+
 LEAST_BLOCK = 64
 """Fewest threads of a block."""
 
@@ -195,7 +198,7 @@ def _sweep_kernel(rough: bool) -> wp.Kernel:
 def _finish_kernel(coupled: bool) -> wp.Kernel:
     """`finish` for models in contact space, or for free bodies."""
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, cuda_max_registers=FINISH_REGISTERS)
     def _finish(
         nlane: int,
         tree: Tree,
@@ -217,15 +220,9 @@ def _finish_kernel(coupled: bool) -> wp.Kernel:
             finish.finish_dofs(tree, bodies, work, result, worldid, lane, nlane)
         else:
             report.finish_dofs(tree, bodies, work, result, worldid, lane, nlane)
-        if lane == 0:
-            report.number_rows(work, rows, equalities, joints, result, worldid)
-        work.partial[worldid, lane] = wp.vec3(float(report.count_rows(contacts, work, result, worldid, lane, nlane)))
-        sync_warp(nlane)
-        report.number_contacts(contacts, work, result, out, worldid, lane, nlane)
-        sync_warp(nlane)
-        report.write_rows(bodies, rows, joints, out, worldid, lane, nlane)
-        report.write_equalities(equalities, welds, out, worldid, lane, nlane)
-        report.write_contacts(contacts, work, result, out, worldid, lane, nlane)
+        ne = report.write_equalities(equalities, welds, out, worldid, lane, nlane)
+        others = report.write_rows(bodies, rows, joints, result, out, ne, worldid, lane, nlane)
+        report.write_contacts(contacts, work, result, out, others, worldid, lane, nlane)
 
     return _finish
 
@@ -302,14 +299,14 @@ def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, factor: Fact
     else:
         inputs = [s.nlane, tree, bodies, settings, s.work]
         wp.launch(_sweep_kernel(traits.rough), inputs=inputs, **_threads(d, s.nlane))
-    inputs = [s.wide, tree, contacts, bodies, *held, joints, welds, result, rows_of(d)]
-    wp.launch(_finish_kernel(traits.coupled), inputs=inputs, **_threads(d, s.wide))
+    inputs = [s.many, tree, contacts, bodies, *held, joints, welds, result, rows_of(d)]
+    wp.launch(_finish_kernel(traits.coupled), inputs=inputs, **_threads(d, s.many))
 
 
 def remember(m: Model, d: mjw.Data, s: Workspace) -> None:
     """Keep the forces of the step for the next one."""
     inputs = [
-        s.wide,
+        s.many,
         m.sweep.tree,
         contacts_of(m, d),
         bodies_of(m, d, d.qacc),
@@ -320,4 +317,4 @@ def remember(m: Model, d: mjw.Data, s: Workspace) -> None:
         s.equalities,
         welds_of(m, d),
     ]
-    wp.launch(_remember, inputs=inputs, **_threads(d, s.wide))
+    wp.launch(_remember, inputs=inputs, **_threads(d, s.many))

@@ -52,7 +52,8 @@ class Workspace:
 
     Attributes:
         nlane: lanes that sweep over a world
-        wide: lanes for what is done once per step
+        wide: lanes that prepare a step
+        many: lanes that report and remember it, each about one contact
         previous: contacts of the previous step and their forces
         rows: rows on dofs; `warm_start` holds their forces of the previous step
         equalities: connects and welds; `warm_start` holds their wrenches
@@ -67,6 +68,7 @@ class Workspace:
 
     nlane: int
     wide: int
+    many: int
     nunit: int
     shape: Shape
     previous: PreviousContacts
@@ -83,9 +85,9 @@ def make_workspace(mjm: mujoco.MjModel, d: mjw.Data) -> Workspace:
     """A fresh workspace for data."""
     _, columns = rows_of_model(mjm)
     coupled = is_coupled(mjm, flat(columns))
-    nlane = wide = lanes_of_row = 1
+    nlane = wide = many = lanes_of_row = 1
     if d.qpos.device.is_cuda:
-        nlane, wide = _lanes(mjm, d)
+        nlane, wide, many = _lanes(mjm, d)
         lanes_of_row = _lanes_of_row(mjm, d)
     shape = shape_of(mjm, most_rows(mjm), lanes_of_row, bool(columns), bool(equalities_of_model(mjm)[0]))
     counters = wp.zeros(d.nworld + 1, dtype=int)
@@ -94,6 +96,7 @@ def make_workspace(mjm: mujoco.MjModel, d: mjw.Data) -> Workspace:
     return Workspace(
         nlane=nlane,
         wide=wide,
+        many=many,
         nunit=max(1, BUILD_LANES // shape.lanes) if d.qpos.device.is_cuda else 1,
         shape=shape,
         previous=_make_previous(d.nworld, 2 * d.naconmax),
@@ -215,7 +218,6 @@ def _make_rows(nworld: int, columns: Sequence[Sequence[int]]) -> RowSet:
     rows.high = wp.zeros(shape, dtype=float)
     rows.weight = wp.zeros(shape, dtype=float)
     rows.f = wp.zeros(shape, dtype=float)
-    rows.address = wp.zeros(shape, dtype=int)
     rows.warm_start = wp.zeros(shape, dtype=float)
     return rows
 
@@ -228,7 +230,6 @@ def _make_equalities(mjm: mujoco.MjModel, nworld: int) -> Equalities:
     equalities.bodies = vec2i(pairs)
     shape = (nworld, len(eqid))
     equalities.active = wp.zeros(shape, dtype=int)
-    equalities.address = wp.zeros(shape, dtype=int)
     equalities.point = wp.zeros(shape, dtype=wp.vec3)
     equalities.error = wp.zeros(shape, dtype=wp.spatial_vector)
     equalities.anchor = wp.zeros(shape, dtype=wp.vec3)
@@ -259,20 +260,25 @@ def _make_previous(nworld: int, ncontact: int) -> PreviousContacts:
     return previous
 
 
-def _lanes(mjm: mujoco.MjModel, d: mjw.Data) -> tuple[int, int]:
-    """Lanes of a world on CUDA, for the sweeps of free bodies and for what is done once per step.
+def _lanes(mjm: mujoco.MjModel, d: mjw.Data) -> tuple[int, int, int]:
+    """Lanes of a world on CUDA: for the sweeps of free bodies, to prepare a step, to report it.
 
-    Pairs of a colour share no body, so that there are never more of them than bodies. What is done once per step goes
-    contact by contact.
+    Pairs of a colour share no body, so that there are never more of them than bodies. To prepare a step takes many
+    registers and goes contact by contact. To report it takes few, and each contact is read and written once.
     """
-    pairs = d.naconmax / d.nworld / 4
+    contacts = d.naconmax / d.nworld
+    pairs = contacts / 4
     if d.nworld * int(WARP) <= SWEEP_THREADS:
         least = wide_least = int(WARP)
     else:
         least = max(LEAST_LANES, SWEEP_THREADS // (4 * d.nworld))
         wide_least = max(least, LEAST_WIDE)
     most = SWEEP_THREADS / d.nworld
-    return lanes(least, min(pairs, mjm.ntree), most), lanes(wide_least, pairs, 2 * most)
+    return (
+        lanes(least, min(pairs, mjm.ntree), most),
+        lanes(wide_least, pairs, 2 * most),
+        lanes(LEAST_WIDE, contacts, max(int(WARP), 2 * most)),
+    )
 
 
 def _lanes_of_row(mjm: mujoco.MjModel, d: mjw.Data) -> int:
