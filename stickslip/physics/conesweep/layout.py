@@ -164,8 +164,10 @@ class Work:
     ncolor: wp.array[int]
     color_adr: wp.array2d[int]  # (nworld, COLORS + 1) where a colour begins in the order
     partial: wp.array2d[wp.vec3]  # (nworld, lanes)
+    heads: wp.array2d[int]  # (nworld, lanes) first contact of each of a world's lists, counted from 1, 0: none
     # MuJoCo Warp's contacts (N,)
-    slot: wp.array[int]  # place among those of the world, -1: takes no part
+    next: wp.array[int]  # the one after it in its list, likewise
+    found_key: wp.array[wp.int64]
     age: wp.array[int]  # as in the previous step
     # contacts (2 N,)
     unsorted_key: wp.array[wp.int64]
@@ -200,7 +202,7 @@ class Work:
     mark: wp.array[wp.vec4]  # records: V, P before the first and before the second of two sweeps
     Lam: wp.array[wp.vec4]  # records: twist per wrench, and what the twists of a body refer to
     # trees and dofs
-    count: wp.array3d[int]  # (nworld, ntree, COLORS) what acts on a tree at once
+    crowd: wp.array2d[int]  # (nworld, ntree) pairs of the last colour that act on a tree at once
     inverse: wp.array2d[wp.spatial_matrix]  # (nworld, ntree) H^-1 tree by tree
     v_free: wp.array2d[float]
 

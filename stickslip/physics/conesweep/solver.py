@@ -29,7 +29,7 @@ from stickslip.physics.conesweep.layout import (
 from stickslip.physics.conesweep.memory import report, warm_start
 from stickslip.physics.conesweep.memory.report import Result
 from stickslip.physics.conesweep.model import Model
-from stickslip.physics.conesweep.prepare import grouping, inertia, inverse, sorting
+from stickslip.physics.conesweep.prepare import grouping, inertia, sorting
 from stickslip.physics.conesweep.prepare import rows as rowset
 from stickslip.physics.conesweep.prepare.inverse import Matrix
 from stickslip.physics.conesweep.prepare.rows import Joints, Welds
@@ -83,13 +83,14 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
         thread = wp.tid()
         worldid = thread / nlane
         lane = thread - worldid * nlane
-        found = work.num[worldid]
-        sync_warp(nlane)
-        grouping.find_free_motion(tree, bodies, work, worldid, lane, nlane)
+        found = grouping.gather_contacts(previous, work, worldid, lane, nlane)
         if wp.static(traits.coupled):
+            grouping.find_free_motion(tree, bodies, work, worldid, lane, nlane)
             gather_factors(matrix, space, worldid, lane, nlane)
         else:
-            grouping.clear_world(tree, bodies, work, worldid, lane, nlane)
+            inertia.start_bodies(tree, bodies, matrix, work, worldid, lane, nlane)
+            grouping.clear_colors(work, worldid, lane, nlane)
+        sync_warp(nlane)
         sorting.sort_found(contacts, work, worldid, found, lane, nlane)
         sync_warp(nlane)
         warm_start.keep_contacts(tree, contacts, bodies, previous, work, found, worldid, lane, nlane)
@@ -104,7 +105,6 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
             rowset.make_equalities(tree, bodies, equalities, welds, worldid, lane, nlane)
         sync_warp(nlane)
         if wp.static(not traits.coupled):
-            inverse.invert_trees(tree, matrix, work, worldid, lane, nlane)
             if lane == 0:
                 grouping.color_pairs(tree, work, worldid)
                 timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
@@ -119,7 +119,6 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
                 grouping.place_colors(work, worldid)
             sync_warp(nlane)
             grouping.order_pairs(tree, work, worldid, lane, nlane)
-            inertia.weigh_bodies(tree, bodies, work, worldid, lane, nlane)
             sync_warp(nlane)
             inertia.weigh_pairs(tree, contacts, bodies, work, worldid, lane, nlane)
             if settings.restitution > 0.0:
@@ -279,11 +278,8 @@ def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, factor: Fact
     joints, welds = joints_of(m, d), welds_of(m, d)
     s.counters.zero_()
     if is_on(m, mjw.DisableBit.CONTACT):
-        wp.launch(grouping.count_contacts, dim=d.naconmax, inputs=[tree, contacts, s.work])
-        wp.launch(grouping.place_worlds, dim=d.nworld, inputs=[s.previous, s.work])
-        wp.launch(grouping.group_contacts, dim=d.naconmax, inputs=[tree, contacts, s.work])
+        wp.launch(grouping.list_contacts, dim=d.naconmax, inputs=[tree, contacts, s.work])
     else:
-        s.work.adr.zero_()
         s.previous.num.zero_()
     matrix, traits, result = matrix_of(m, factor), m.sweep.traits, result_of(m, d, s)
     held = [s.work, s.rows, s.equalities]

@@ -61,7 +61,7 @@ class Workspace:
         shape: what kernels of contact space are made for
         work: contacts, pairs and bodies of this step
         space: rows in contact space
-        counters: what of it starts a step at zero                      (nworld + 1,)
+        counters: what of it starts a step at zero                      (nworld lanes + 1,)
         qacc: acceleration of the step                                  (nworld, nv)
         velocity: what moves the positions for a step                   (nworld, nv)
     """
@@ -90,9 +90,9 @@ def make_workspace(mjm: mujoco.MjModel, d: mjw.Data) -> Workspace:
         nlane, wide, many = _lanes(mjm, d)
         lanes_of_row = _lanes_of_row(mjm, d)
     shape = shape_of(mjm, most_rows(mjm), lanes_of_row, bool(columns), bool(equalities_of_model(mjm)[0]))
-    counters = wp.zeros(d.nworld + 1, dtype=int)
+    counters = wp.zeros(d.nworld * wide + 1, dtype=int)
     work = _make_work(mjm, d.nworld, d.naconmax, max(nlane, wide), coupled)
-    work.num, work.cursor = counters[: d.nworld], counters[d.nworld :]
+    work.heads, work.cursor = counters[:-1].reshape((d.nworld, wide)), counters[-1:]
     return Workspace(
         nlane=nlane,
         wide=wide,
@@ -154,18 +154,20 @@ def _make_space(mjm: mujoco.MjModel, d: mjw.Data, columns: Sequence[Sequence[int
 
 
 def _make_work(mjm: mujoco.MjModel, nworld: int, naconmax: int, nlane: int, coupled: bool) -> Work:
-    """All of `Work` but `num` and `cursor`, which share an array; in contact space without what only pairs need."""
+    """All of `Work` but `heads` and `cursor`, which share an array; in contact space without what only pairs need."""
     ncontact = 2 * naconmax
     alone = 0 if coupled else 1
     nbody, npair = alone * mjm.nbody, alone * ncontact
     work = Work()
+    work.num = wp.zeros(nworld, dtype=int)
     work.adr = wp.zeros(nworld, dtype=int)
     work.npair = wp.zeros(nworld, dtype=int)
     work.substeps = wp.zeros(nworld, dtype=int)
     work.ncolor = wp.zeros(nworld, dtype=int)
     work.color_adr = wp.zeros((nworld, alone * (int(COLORS) + 1)), dtype=int)
     work.partial = wp.zeros((nworld, nlane), dtype=wp.vec3)
-    work.slot = wp.zeros(naconmax, dtype=int)
+    work.next = wp.zeros(naconmax, dtype=int)
+    work.found_key = wp.zeros(naconmax, dtype=wp.int64)
     work.age = wp.zeros(naconmax, dtype=int)
     work.unsorted_key = wp.zeros(ncontact, dtype=wp.int64)
     work.unsorted_con = wp.zeros(ncontact, dtype=int)
@@ -196,7 +198,7 @@ def _make_work(mjm: mujoco.MjModel, nworld: int, naconmax: int, nlane: int, coup
     work.motion = wp.zeros(nworld * nbody * int(ROWS), dtype=wp.vec4)
     work.mark = wp.zeros(nworld * nbody * int(ROWS), dtype=wp.vec4)
     work.Lam = wp.zeros(nworld * nbody * int(ROWS), dtype=wp.vec4)
-    work.count = wp.zeros((nworld, alone * mjm.ntree, int(COLORS)), dtype=int)
+    work.crowd = wp.zeros((nworld, alone * mjm.ntree), dtype=int)
     work.inverse = wp.zeros((nworld, alone * mjm.ntree), dtype=wp.spatial_matrix)
     work.v_free = wp.zeros((nworld, mjm.nv), dtype=float)
     return work

@@ -3,7 +3,7 @@
 import warp as wp
 from mujoco_warp import ConeType
 
-from stickslip.physics.conesweep.block import count_before
+from stickslip.physics.conesweep.block import sum_lanes
 from stickslip.physics.conesweep.layout import LIMIT, Bodies, Contacts, Equalities, RowSet, Tree, Work
 from stickslip.physics.conesweep.pack import ROWS, TOUCH, load, load_force, load_two, turned
 from stickslip.physics.conesweep.prepare.inertia import at_point, from_point
@@ -98,8 +98,8 @@ def write_equalities(equalities: Equalities, welds: Welds, out: Rows, worldid: i
         active = int(0)
         if k < equalities.n:
             active = equalities.active[worldid, k]
-        count = count_before(active, lane, nlane)
-        row = first + count[0]
+        count = sum_lanes(active, lane, nlane)
+        row = first + count[0] - active
         first += count[1]
         if active > 0:
             arm = equalities.point[worldid, k] - equalities.anchor[worldid, k]
@@ -155,8 +155,8 @@ def write_rows(
                 source = joints.source[r]
                 group = group_of(source[0])
         # three counts in one number: a lane has at most one row, and there are fewer than 2^10 lanes
-        count = count_before(wp.where(group >= 0, 1 << (10 * group), 0), lane, nlane)
-        before = equality + friction + limit
+        count = sum_lanes(wp.where(group >= 0, 1 << (10 * group), 0), lane, nlane)
+        before = equality + friction + limit - 1
         row = before + (count[0] & 1023) + ((count[0] >> 10) & 1023) + (count[0] >> 20)
         equality += count[1] & 1023
         friction += (count[1] >> 10) & 1023
@@ -223,8 +223,8 @@ def write_contacts(
             f = turned(load_force(work.f, i), work.hand[i])
             if load(work.touch, i * TOUCH)[3] < 0.0 or f[0] > 0.0:
                 nrow = wp.where(dim == 1 or not is_pyramid, dim, 2 * (dim - 1))
-        count = count_before(nrow, lane, nlane)
-        row = first + count[0]
+        count = sum_lanes(nrow, lane, nlane)
+        row = first + count[0] - nrow
         first += count[1]
         if acts:
             near = bool(False)

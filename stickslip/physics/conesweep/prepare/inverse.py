@@ -2,8 +2,6 @@
 
 import warp as wp
 
-from stickslip.physics.conesweep.layout import Tree, Work
-
 wp.set_module_options({"enable_backward": False})
 
 
@@ -53,10 +51,3 @@ def invert_six(matrix: Matrix, worldid: int, dofadr: int) -> wp.spatial_matrix:
             inverse[r + 3, c] = off[c, r]
             inverse[r + 3, c + 3] = invS[r, c]
     return inverse
-
-
-@wp.func
-def invert_trees(tree: Tree, matrix: Matrix, work: Work, worldid: int, lane: int, nlane: int):
-    """Invert H tree by tree: each is a free body."""
-    for t in range(lane, tree.ntree, nlane):
-        work.inverse[worldid, t] = invert_six(matrix, worldid, tree.tree_dofadr[t])
