@@ -61,7 +61,7 @@ class Workspace:
         shape: what kernels of contact space are made for
         work: contacts, pairs and bodies of this step
         space: rows in contact space
-        counters: what of it starts a step at zero                      (nworld lanes + 1,)
+        counters: what of it starts a step at zero                      (nworld lanes + 2,)
         qacc: acceleration of the step                                  (nworld, nv)
         velocity: what moves the positions for a step                   (nworld, nv)
     """
@@ -90,16 +90,16 @@ def make_workspace(mjm: mujoco.MjModel, d: mjw.Data) -> Workspace:
         nlane, wide, many = _lanes(mjm, d)
         lanes_of_row = _lanes_of_row(mjm, d)
     shape = shape_of(mjm, most_rows(mjm), lanes_of_row, bool(columns), bool(equalities_of_model(mjm)[0]))
-    counters = wp.zeros(d.nworld * wide + 1, dtype=int)
+    counters = wp.zeros(d.nworld * wide + 2, dtype=int)
     work = _make_work(mjm, d.nworld, d.naconmax, max(nlane, wide), coupled)
-    work.heads, work.cursor = counters[:-1].reshape((d.nworld, wide)), counters[-1:]
+    work.heads, work.cursor = counters[:-2].reshape((d.nworld, wide)), counters[-2:]
     return Workspace(
         nlane=nlane,
         wide=wide,
         many=many,
         nunit=max(1, BUILD_LANES // shape.lanes) if d.qpos.device.is_cuda else 1,
         shape=shape,
-        previous=_make_previous(d.nworld, 2 * d.naconmax),
+        previous=_make_previous(d.nworld, d.naconmax),
         rows=_make_rows(d.nworld, columns),
         equalities=_make_equalities(mjm, d.nworld),
         work=work,
@@ -155,12 +155,12 @@ def _make_space(mjm: mujoco.MjModel, d: mjw.Data, columns: Sequence[Sequence[int
 
 def _make_work(mjm: mujoco.MjModel, nworld: int, naconmax: int, nlane: int, coupled: bool) -> Work:
     """All of `Work` but `heads` and `cursor`, which share an array; in contact space without what only pairs need."""
-    ncontact = 2 * naconmax
     alone = 0 if coupled else 1
-    nbody, npair = alone * mjm.nbody, alone * ncontact
+    nbody, npair = alone * mjm.nbody, alone * naconmax
     work = Work()
     work.num = wp.zeros(nworld, dtype=int)
     work.adr = wp.zeros(nworld, dtype=int)
+    work.start = wp.zeros(nworld, dtype=int)
     work.npair = wp.zeros(nworld, dtype=int)
     work.substeps = wp.zeros(nworld, dtype=int)
     work.ncolor = wp.zeros(nworld, dtype=int)
@@ -169,24 +169,26 @@ def _make_work(mjm: mujoco.MjModel, nworld: int, naconmax: int, nlane: int, coup
     work.next = wp.zeros(naconmax, dtype=int)
     work.found_key = wp.zeros(naconmax, dtype=wp.int64)
     work.age = wp.zeros(naconmax, dtype=int)
-    work.unsorted_key = wp.zeros(ncontact, dtype=wp.int64)
-    work.unsorted_con = wp.zeros(ncontact, dtype=int)
-    work.code = wp.zeros(ncontact, dtype=int)
-    work.of_pair = wp.zeros(ncontact, dtype=int)
-    work.key = wp.zeros(ncontact, dtype=wp.int64)
-    work.con = wp.zeros(ncontact, dtype=int)
-    work.matched = wp.zeros(ncontact, dtype=int)
-    work.hand = wp.zeros(ncontact, dtype=float)
-    work.touch = wp.zeros(ncontact * int(TOUCH), dtype=wp.vec4)
+    work.unsorted_key = wp.zeros(2 * naconmax, dtype=wp.int64)
+    work.unsorted_con = wp.zeros(2 * naconmax, dtype=int)
+    work.sorted_key = wp.zeros(2 * naconmax, dtype=wp.int64)
+    work.sorted_con = wp.zeros(2 * naconmax, dtype=int)
+    work.code = wp.zeros(naconmax, dtype=int)
+    work.of_pair = wp.zeros(naconmax, dtype=int)
+    work.key = wp.zeros(naconmax, dtype=wp.int64)
+    work.con = wp.zeros(naconmax, dtype=int)
+    work.matched = wp.zeros(naconmax, dtype=int)
+    work.hand = wp.zeros(naconmax, dtype=float)
+    work.touch = wp.zeros(naconmax * int(TOUCH), dtype=wp.vec4)
     work.pull = wp.zeros(npair * int(PULL), dtype=wp.vec4)
     work.turn = wp.zeros(npair * int(TURN) if is_rough(mjm) else 0, dtype=wp.vec4)
-    work.f = wp.zeros(ncontact * int(FORCE), dtype=wp.vec4)
+    work.f = wp.zeros(naconmax * int(FORCE), dtype=wp.vec4)
     work.f_mark = wp.zeros(npair * int(FORCE), dtype=wp.vec4)
-    work.first = wp.zeros(ncontact, dtype=int)
-    work.ncon = wp.zeros(ncontact, dtype=int)
-    work.bodies = wp.zeros(ncontact, dtype=wp.vec2i)
-    work.lone = wp.zeros(ncontact, dtype=wp.vec2i)
-    work.point = wp.zeros(ncontact, dtype=wp.vec4)
+    work.first = wp.zeros(naconmax, dtype=int)
+    work.ncon = wp.zeros(naconmax, dtype=int)
+    work.bodies = wp.zeros(naconmax, dtype=wp.vec2i)
+    work.lone = wp.zeros(naconmax, dtype=wp.vec2i)
+    work.point = wp.zeros(naconmax, dtype=wp.vec4)
     work.color = wp.zeros(npair, dtype=int)
     work.place = wp.zeros(npair, dtype=int)
     work.plan = wp.zeros(npair, dtype=wp.vec4i)

@@ -133,7 +133,7 @@ def keep_contacts(
     all, contacts are restored for PATIENCE steps. One lane looks at all old contacts of two geoms. `found` is the
     number of contacts of the world that collision detection found; they are sorted, the restored ones are appended.
     """
-    adr = work.adr[worldid]
+    place = work.start[worldid]
     old_adr = previous.adr[worldid]
     old_num = previous.num[worldid]
     for i in range(lane, old_num, nlane):
@@ -142,8 +142,8 @@ def keep_contacts(
         if i > 0:
             is_first = (previous.key[old_adr + i - 1] >> FEATURE_BITS) != pair
         if is_first:
-            start = first_of_pair(work.key, adr, found, pair)
-            end = first_of_pair(work.key, adr, found, pair + wp.int64(1))
+            start = first_of_pair(work.sorted_key, place, found, pair)
+            end = first_of_pair(work.sorted_key, place, found, pair + wp.int64(1))
             have = end - start
             lost = have == 0
             geom = previous.geom[old_adr + i]
@@ -169,7 +169,7 @@ def keep_contacts(
                 if near and (not lost or previous.age[old] < PATIENCE):
                     is_new = bool(True)
                     for j in range(start, end):
-                        away = wp.length(contacts.pos[work.con[j]] - pos)
+                        away = wp.length(contacts.pos[work.sorted_con[j]] - pos)
                         is_new = is_new and away >= NEARBY * radius
                     if is_new:
                         key = previous.key[old]
@@ -178,8 +178,8 @@ def keep_contacts(
                         if conid >= 0:
                             work.age[conid] = wp.where(lost, previous.age[old] + 1, 0)
                             slot = wp.atomic_add(work.num, worldid, 1)
-                            work.unsorted_key[adr + slot] = key
-                            work.unsorted_con[adr + slot] = conid
+                            work.unsorted_key[place + slot] = key
+                            work.unsorted_con[place + slot] = conid
                             have += 1
                 k += 1
 

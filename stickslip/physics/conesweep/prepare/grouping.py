@@ -66,7 +66,7 @@ def list_contacts(tree: Tree, contacts: Contacts, work: Work):
 def gather_contacts(previous: PreviousContacts, work: Work, worldid: int, lane: int, nlane: int) -> int:
     """Bring the contacts of a world together, in the order in which each lane's list has got them; returns how many.
 
-    Their range has space for those of the previous step that may be restored.
+    Behind them is place for those of the previous step that may be restored.
     """
     count = int(0)
     con = work.heads[worldid, lane]
@@ -74,12 +74,12 @@ def gather_contacts(previous: PreviousContacts, work: Work, worldid: int, lane: 
         count += 1
         con = work.next[con - 1]
     total = sum_lanes(count, lane, nlane)
-    adr = int(0)
+    start = int(0)
     if lane == 0:
-        adr = wp.atomic_add(work.cursor, 0, total[1] + previous.num[worldid])
-        work.adr[worldid] = adr
+        start = wp.atomic_add(work.cursor, 0, total[1] + previous.num[worldid])
+        work.start[worldid] = start
         work.num[worldid] = total[1]
-    index = sum_lanes(adr, lane, nlane)[1] + total[0]
+    index = sum_lanes(start, lane, nlane)[1] + total[0]
     con = work.heads[worldid, lane]
     while con > 0:
         index -= 1
