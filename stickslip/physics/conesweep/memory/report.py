@@ -5,7 +5,16 @@ from mujoco_warp import ConeType
 
 from stickslip.physics.conesweep.block import sum_lanes
 from stickslip.physics.conesweep.layout import LIMIT, Bodies, Contacts, Equalities, RowSet, Tree, Work
-from stickslip.physics.conesweep.pack import ROWS, TOUCH, load, load_force, load_two, turned
+from stickslip.physics.conesweep.pack import (
+    ROWS,
+    TOUCH,
+    add_row,
+    load,
+    load_force,
+    load_six_of_world,
+    load_two,
+    turned,
+)
 from stickslip.physics.conesweep.prepare.inertia import at_point, from_point
 from stickslip.physics.conesweep.prepare.rows import (
     BALL_LIMIT,
@@ -41,16 +50,6 @@ class Result:
     cone: int
 
 
-@wp.func_native("""
-const float* const a = reinterpret_cast<const float*>(matrices.data) + 6 * row;
-for (int j = 0; j < 6; ++j) start += a[j] * v[j];
-return start;
-""")
-def add_row(matrices: wp.array2d[wp.spatial_matrix], row: int, v: wp.spatial_vector, start: float) -> float:
-    """A start plus one row of contiguous matrices, counted from the first, times v. Warp would copy the matrix."""
-    ...
-
-
 @wp.func
 def finish_dofs(tree: Tree, bodies: Bodies, work: Work, result: Result, worldid: int, lane: int, nlane: int):
     """Constraint force, acceleration, and the velocity that makes the step's displacement, of free bodies."""
@@ -63,11 +62,11 @@ def finish_dofs(tree: Tree, bodies: Bodies, work: Work, result: Result, worldid:
         impulse = wp.spatial_vector()
         push = wp.spatial_vector()
         for j in range(6):
-            axis = bodies.cdof[worldid, dofadr + j]
+            axis = load_six_of_world(bodies.cdof, worldid, dofadr + j)
             impulse[j] = wp.dot(axis, P)
             push[j] = wp.dot(axis, Px)
         for i in range(dofadr, dofadr + 6):
-            force = wp.dot(bodies.cdof[worldid, i], P) / timestep
+            force = wp.dot(load_six_of_world(bodies.cdof, worldid, i), P) / timestep
             v_free = work.v_free[worldid, i]
             row = (worldid * tree.ntree + t) * 6 + i - dofadr
             v = add_row(work.inverse, row, impulse, v_free)
@@ -155,7 +154,7 @@ def write_rows(
                 source = joints.source[r]
                 group = group_of(source[0])
         # three counts in one number: a lane has at most one row, and there are fewer than 2^10 lanes
-        count = sum_lanes(wp.where(group >= 0, 1 << (10 * group), 0), lane, nlane)
+        count = sum_lanes(wp.where(group >= 0, 1 << (10 * wp.max(group, 0)), 0), lane, nlane)
         before = equality + friction + limit - 1
         row = before + (count[0] & 1023) + ((count[0] >> 10) & 1023) + (count[0] >> 20)
         equality += count[1] & 1023

@@ -22,6 +22,7 @@ from stickslip.physics.conesweep.pack import (
     load,
     load_force,
     load_position,
+    load_six,
     load_two,
     store,
     store_force,
@@ -270,8 +271,8 @@ def restore_forces(
                     share += 1
             xmat1 = bodies.xmat[worldid, body1]
             xmat2 = bodies.xmat[worldid, body2]
-            force1 = previous.force1[old]
-            force2 = previous.force2[old]
+            force1 = load_six(previous.force1, old)
+            force2 = load_six(previous.force2, old)
             scale = 0.5 / float(share)
             force = scale * (xmat1 @ wp.spatial_bottom(force1) + xmat2 @ wp.spatial_bottom(force2))
             torque = scale * (xmat1 @ wp.spatial_top(force1) + xmat2 @ wp.spatial_top(force2))

@@ -12,6 +12,8 @@ from stickslip.physics.conesweep.pack import (
     load_blocks,
     load_frame,
     load_position,
+    load_six_of_world,
+    store_full,
     store_grip,
     store_matrix,
     store_pull,
@@ -54,18 +56,18 @@ def start_bodies(tree: Tree, bodies: Bodies, matrix: Matrix, work: Work, worldid
         for j in range(6):
             v = bodies.qvel[worldid, dofadr + j] + timestep * bodies.qacc_free[worldid, dofadr + j]
             work.v_free[worldid, dofadr + j] = v
-            twist += v * bodies.cdof[worldid, dofadr + j]
+            twist += v * load_six_of_world(bodies.cdof, worldid, dofadr + j)
         at = (worldid * tree.nbody + b) * ROWS
         store_two(work.motion, at, twist, wp.spatial_vector())
         store_two(work.motion, at + 3, wp.spatial_vector(), wp.spatial_vector())
         inverse = invert_six(matrix, worldid, dofadr)
-        work.inverse[worldid, t] = inverse
+        store_full(work.inverse, worldid * tree.ntree + t, inverse)
         Lam = wp.spatial_matrix()
         for i in range(6):
             y = wp.spatial_vector()
             for j in range(6):
-                y += inverse[i, j] * bodies.cdof[worldid, dofadr + j]
-            Lam += wp.outer(bodies.cdof[worldid, dofadr + i], y)
+                y += inverse[i, j] * load_six_of_world(bodies.cdof, worldid, dofadr + j)
+            Lam += wp.outer(load_six_of_world(bodies.cdof, worldid, dofadr + i), y)
         store_matrix(work.Lam, at, Lam, bodies.subtree_com[worldid, tree.body_rootid[b]])
         work.head[worldid, b] = -1
         work.used[worldid, b] = 0

@@ -11,7 +11,6 @@ class Matrix:
 
     M_rownnz: wp.array[int]
     M_rowadr: wp.array[int]
-    M_colind: wp.array[int]
     H: wp.array2d[float]
     L: wp.array2d[float]
     Dinv: wp.array2d[float]
@@ -23,8 +22,9 @@ def invert_six(matrix: Matrix, worldid: int, dofadr: int) -> wp.spatial_matrix:
     full = wp.spatial_matrix()
     for row in range(6):
         adr = matrix.M_rowadr[dofadr + row]
-        for k in range(matrix.M_rownnz[dofadr + row]):
-            col = matrix.M_colind[adr + k] - dofadr
+        count = matrix.M_rownnz[dofadr + row]
+        for k in range(count):
+            col = row + 1 - count + k  # dofs before it, or none; itself last
             value = matrix.H[worldid, adr + k]
             for c in range(6):  # constant indices keep the matrix in registers
                 if c == col:
