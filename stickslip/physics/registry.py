@@ -81,7 +81,7 @@ _BUILT_IN = (
     Entry(
         "cone-sweep",
         "stickslip.physics.conesweep.physics:ConeSweep",
-        "rigid contact with exact stick-slip friction: a fixed number of warm-started sweeps over pairs of bodies",
+        "rigid contact with exact stick-slip friction: a fixed number of warm-started sweeps over all contacts",
         "rigid contact; friction that sticks in grasps, stacks and on slopes; hard limits and equalities; a fixed "
         "number of sweeps instead of a tolerance; no Jacobian",
         "no softness (`solref`, `solimp`); heavy bodies on light ones; on a GPU, robots at rest step slower than with "

@@ -62,11 +62,11 @@ def test_without_a_mask_all_worlds_are_cleared(device: str) -> None:
 
 @dataclasses.dataclass
 class Ragged(Memory):
-    """Worlds with different numbers of entries, in an array with room for twice as many."""
+    """Worlds with different numbers of entries."""
 
     num: wp.array = per_world()
     adr: wp.array = per_world(reset=False)
-    pair: wp.array = entries(room=2)
+    pair: wp.array = entries()
     total: wp.array = buffer()
 
 
@@ -112,10 +112,10 @@ def test_one_world_of_a_state_stands_for_all(device: str) -> None:
 
 def test_entries_without_a_place_are_an_overflow(device: str) -> None:
     with wp.ScopedDevice(device):
-        memory, given = ragged([2, 2, 1], [0, 2, 4], 100), ragged([2, 2, 3], [0, 2, 4], 200)
+        memory, given = ragged([2, 2, 1], [0, 2, 4], 100, size=6), ragged([2, 2, 3], [0, 2, 4], 200)
         overflow = wp.zeros(3, dtype=int)
         memory.load(given.saved(), None, overflow)
-    assert of_worlds(memory) == [[200, 201], [202, 203], []]  # room for 12 / 2
+    assert of_worlds(memory) == [[200, 201], [202, 203], []]
     assert overflow.numpy().astype(bool).tolist() == [False, False, True]
 
 

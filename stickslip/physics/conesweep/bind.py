@@ -106,7 +106,6 @@ def matrix_of(m: Model, factor: Factor) -> Matrix:
     matrix = Matrix()
     matrix.M_rownnz = m.M_rownnz
     matrix.M_rowadr = m.M_rowadr
-    matrix.M_colind = m.M_colind
     matrix.H, matrix.L, matrix.Dinv = factor.H, factor.L, factor.Dinv
     return matrix
 

@@ -1,6 +1,6 @@
 """What the kernels of the cone sweep pass to each other, as Warp structs.
 
-N is naconmax; arrays of contacts and pairs have capacity for 2 N, the contacts of this step and those of the last.
+N is naconmax. There are at most N contacts, restored ones included, and as many pairs.
 """
 
 from typing import NamedTuple
@@ -134,7 +134,7 @@ class PreviousContacts:
 
     num: wp.array[int]  # (nworld,)
     adr: wp.array[int]
-    key: wp.array[wp.int64]  # (2 N,) from here on
+    key: wp.array[wp.int64]  # (N,) from here on
     local1: wp.array[wp.vec3]  # the two points that touched, each in the frame of its body
     local2: wp.array[wp.vec3]
     normal: wp.array[wp.vec3]  # in the frame of the first geom's body
@@ -159,20 +159,26 @@ class Work:
     num: wp.array[int]
     adr: wp.array[int]
     npair: wp.array[int]
-    cursor: wp.array[int]  # (1,) contacts of all worlds that have a place so far
+    start: wp.array[int]  # where they are while they are sorted
+    cursor: wp.array[int]  # (2,) places of all worlds that are taken so far: to sort contacts, and for sorted ones
     substeps: wp.array[int]
     ncolor: wp.array[int]
     color_adr: wp.array2d[int]  # (nworld, COLORS + 1) where a colour begins in the order
     partial: wp.array2d[wp.vec3]  # (nworld, lanes)
+    heads: wp.array2d[int]  # (nworld, lanes) first contact of each of a world's lists, counted from 1, 0: none
     # MuJoCo Warp's contacts (N,)
-    slot: wp.array[int]  # place among those of the world, -1: takes no part
+    next: wp.array[int]  # the one after it in its list, likewise
+    found_key: wp.array[wp.int64]
     age: wp.array[int]  # as in the previous step
-    # contacts (2 N,)
+    # contacts to sort (2 N,): with place for all of the previous step, which may be restored
     unsorted_key: wp.array[wp.int64]
     unsorted_con: wp.array[int]
-    code: wp.array[int]  # the two bodies of a sorted contact as one number
-    of_pair: wp.array[int]  # its pair
-    key: wp.array[wp.int64]  # sorted from here on
+    sorted_key: wp.array[wp.int64]
+    sorted_con: wp.array[int]
+    # sorted contacts (N,)
+    code: wp.array[int]  # the two bodies as one number
+    of_pair: wp.array[int]
+    key: wp.array[wp.int64]
     con: wp.array[int]
     matched: wp.array[int]
     hand: wp.array[float]  # -1: the geoms are the other way round than the bodies, and with them the second tangent
@@ -181,7 +187,7 @@ class Work:
     turn: wp.array[wp.vec4]  # records: the same for spin and rolling; (0,) if no contact has them
     f: wp.array[wp.vec4]  # records
     f_mark: wp.array[wp.vec4]
-    # pairs of bodies in contact (2 N,)
+    # pairs of bodies in contact (N,)
     first: wp.array[int]
     ncon: wp.array[int]
     bodies: wp.array[wp.vec2i]
@@ -200,7 +206,7 @@ class Work:
     mark: wp.array[wp.vec4]  # records: V, P before the first and before the second of two sweeps
     Lam: wp.array[wp.vec4]  # records: twist per wrench, and what the twists of a body refer to
     # trees and dofs
-    count: wp.array3d[int]  # (nworld, ntree, COLORS) what acts on a tree at once
+    crowd: wp.array2d[int]  # (nworld, ntree) pairs of the last colour that act on a tree at once
     inverse: wp.array2d[wp.spatial_matrix]  # (nworld, ntree) H^-1 tree by tree
     v_free: wp.array2d[float]
 
@@ -220,7 +226,6 @@ class RowSet:
     high: wp.array2d[float]
     weight: wp.array2d[float]
     f: wp.array2d[float]
-    address: wp.array2d[int]  # in the report
     warm_start: wp.array2d[float]
 
 
@@ -231,7 +236,6 @@ class Equalities:
     n: int
     bodies: wp.array[wp.vec2i]  # (nequality,)
     active: wp.array2d[int]  # (nworld, nequality) from here on; 0, 3 or 6 directions
-    address: wp.array2d[int]  # in the report
     point: wp.array2d[wp.vec3]
     error: wp.array2d[wp.spatial_vector]  # turn, gap
     anchor: wp.array2d[wp.vec3]  # where MuJoCo's rows act

@@ -79,10 +79,59 @@ def store(records: wp.array[wp.vec4], i: int, row: wp.vec4):
     ...
 
 
-@wp.func(inline=True)
-def set_number(records: wp.array[wp.vec4], i: int, c: int, value: float):
-    """Set one number of row i."""
-    records[i][c] = value
+_SIX = """
+#if defined(__CUDA_ARCH__)
+const float2* const from = reinterpret_cast<const float2*>({source});
+const float2 a = from[0], b = from[1], c = from[2];
+wp::vec_t<6, wp::float32> out;
+out[0] = a.x; out[1] = a.y; out[2] = b.x; out[3] = b.y; out[4] = c.x; out[5] = c.y;
+return out;
+#else
+return {source}[0];
+#endif
+"""
+"""C++ that reads six numbers, 8 bytes at a time."""
+
+
+@wp.func_native(_SIX.format(source="(vectors.data + i)"))
+def load_six(vectors: wp.array[wp.spatial_vector], i: int) -> wp.spatial_vector:
+    """Vector i of a contiguous array."""
+    ...
+
+
+@wp.func_native(_SIX.format(source="(vectors.data + worldid * vectors.shape[1] + i)"))
+def load_six_of_world(vectors: wp.array2d[wp.spatial_vector], worldid: int, i: int) -> wp.spatial_vector:
+    """Vector i of a world, of a contiguous array."""
+    ...
+
+
+@wp.func_native("""
+#if defined(__CUDA_ARCH__)
+const float2* const from = reinterpret_cast<const float2*>(matrices.data) + 3 * row;
+const float2 a = from[0], b = from[1], c = from[2];
+return start + a.x * v[0] + a.y * v[1] + b.x * v[2] + b.y * v[3] + c.x * v[4] + c.y * v[5];
+#else
+const float* const a = reinterpret_cast<const float*>(matrices.data) + 6 * row;
+return start + a[0] * v[0] + a[1] * v[1] + a[2] * v[2] + a[3] * v[3] + a[4] * v[4] + a[5] * v[5];
+#endif
+""")
+def add_row(matrices: wp.array2d[wp.spatial_matrix], row: int, v: wp.spatial_vector, start: float) -> float:
+    """A start plus one row of contiguous matrices, counted from the first, times v. Warp would copy the matrix."""
+    ...
+
+
+@wp.func_native("""
+#if defined(__CUDA_ARCH__)
+float4* const to = reinterpret_cast<float4*>(matrices.data + i);
+const float* const from = &matrix.data[0][0];
+for (int k = 0; k < 9; ++k) to[k] = make_float4(from[4 * k], from[4 * k + 1], from[4 * k + 2], from[4 * k + 3]);
+#else
+matrices.data[i] = matrix;
+#endif
+""")
+def store_full(matrices: wp.array2d[wp.spatial_matrix], i: int, matrix: wp.spatial_matrix):
+    """Set matrix i of a contiguous array, counted from the first."""
+    ...
 
 
 @wp.func(inline=True)

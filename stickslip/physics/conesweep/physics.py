@@ -30,7 +30,7 @@ class ConeSweep(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]
     substeps: int | None = parameter(
         None, "substeps of a step; None: 6 up to a timestep of 3 ms, 16 above", 1, 1000, kind=int
     )
-    sweeps: int = parameter(1, "sweeps over all pairs in a substep", 1, 1000)
+    sweeps: int = parameter(1, "sweeps over all contacts in a substep", 1, 1000)
     passes: int | None = parameter(
         None,
         "passes over the contacts of a pair in a sweep, None: 4 up to a timestep of 3 ms, 8 above; in contact space, "

@@ -29,7 +29,7 @@ from stickslip.physics.conesweep.layout import (
 from stickslip.physics.conesweep.memory import report, warm_start
 from stickslip.physics.conesweep.memory.report import Result
 from stickslip.physics.conesweep.model import Model
-from stickslip.physics.conesweep.prepare import grouping, inertia, inverse, sorting
+from stickslip.physics.conesweep.prepare import grouping, inertia, sorting
 from stickslip.physics.conesweep.prepare import rows as rowset
 from stickslip.physics.conesweep.prepare.inverse import Matrix
 from stickslip.physics.conesweep.prepare.rows import Joints, Welds
@@ -51,6 +51,9 @@ LINKED_JUMP = 20.0
 
 PREPARE_REGISTERS = 96
 """Registers per thread while a step is prepared. That is bound by memory latency, so that more threads help."""
+
+FINISH_REGISTERS = 64
+"""Registers per thread for the report of a step, for the same reason: all threads of 4096 worlds fit on an H200."""
 
 LEAST_BLOCK = 64
 """Fewest threads of a block."""
@@ -80,13 +83,14 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
         thread = wp.tid()
         worldid = thread / nlane
         lane = thread - worldid * nlane
-        found = work.num[worldid]
-        sync_warp(nlane)
-        grouping.find_free_motion(tree, bodies, work, worldid, lane, nlane)
+        found = grouping.gather_contacts(previous, work, worldid, lane, nlane)
         if wp.static(traits.coupled):
+            grouping.find_free_motion(tree, bodies, work, worldid, lane, nlane)
             gather_factors(matrix, space, worldid, lane, nlane)
         else:
-            grouping.clear_world(tree, bodies, work, worldid, lane, nlane)
+            inertia.start_bodies(tree, bodies, matrix, work, worldid, lane, nlane)
+            grouping.clear_colors(work, worldid, lane, nlane)
+        sync_warp(nlane)
         sorting.sort_found(contacts, work, worldid, found, lane, nlane)
         sync_warp(nlane)
         warm_start.keep_contacts(tree, contacts, bodies, previous, work, found, worldid, lane, nlane)
@@ -101,7 +105,6 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
             rowset.make_equalities(tree, bodies, equalities, welds, worldid, lane, nlane)
         sync_warp(nlane)
         if wp.static(not traits.coupled):
-            inverse.invert_trees(tree, matrix, work, worldid, lane, nlane)
             if lane == 0:
                 grouping.color_pairs(tree, work, worldid)
                 timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
@@ -116,7 +119,6 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
                 grouping.place_colors(work, worldid)
             sync_warp(nlane)
             grouping.order_pairs(tree, work, worldid, lane, nlane)
-            inertia.weigh_bodies(tree, bodies, work, worldid, lane, nlane)
             sync_warp(nlane)
             inertia.weigh_pairs(tree, contacts, bodies, work, worldid, lane, nlane)
             if settings.restitution > 0.0:
@@ -195,7 +197,7 @@ def _sweep_kernel(rough: bool) -> wp.Kernel:
 def _finish_kernel(coupled: bool) -> wp.Kernel:
     """`finish` for models in contact space, or for free bodies."""
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, cuda_max_registers=FINISH_REGISTERS)
     def _finish(
         nlane: int,
         tree: Tree,
@@ -217,15 +219,9 @@ def _finish_kernel(coupled: bool) -> wp.Kernel:
             finish.finish_dofs(tree, bodies, work, result, worldid, lane, nlane)
         else:
             report.finish_dofs(tree, bodies, work, result, worldid, lane, nlane)
-        if lane == 0:
-            report.number_rows(work, rows, equalities, joints, result, worldid)
-        work.partial[worldid, lane] = wp.vec3(float(report.count_rows(contacts, work, result, worldid, lane, nlane)))
-        sync_warp(nlane)
-        report.number_contacts(contacts, work, result, out, worldid, lane, nlane)
-        sync_warp(nlane)
-        report.write_rows(bodies, rows, joints, out, worldid, lane, nlane)
-        report.write_equalities(equalities, welds, out, worldid, lane, nlane)
-        report.write_contacts(contacts, work, result, out, worldid, lane, nlane)
+        ne = report.write_equalities(equalities, welds, out, worldid, lane, nlane)
+        others = report.write_rows(bodies, rows, joints, result, out, ne, worldid, lane, nlane)
+        report.write_contacts(contacts, work, result, out, others, worldid, lane, nlane)
 
     return _finish
 
@@ -283,11 +279,8 @@ def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, factor: Fact
     joints, welds = joints_of(m, d), welds_of(m, d)
     s.counters.zero_()
     if is_on(m, mjw.DisableBit.CONTACT):
-        wp.launch(grouping.count_contacts, dim=d.naconmax, inputs=[tree, contacts, s.work])
-        wp.launch(grouping.place_worlds, dim=d.nworld, inputs=[s.previous, s.work])
-        wp.launch(grouping.group_contacts, dim=d.naconmax, inputs=[tree, contacts, s.work])
+        wp.launch(grouping.list_contacts, dim=d.naconmax, inputs=[tree, contacts, s.work])
     else:
-        s.work.adr.zero_()
         s.previous.num.zero_()
     matrix, traits, result = matrix_of(m, factor), m.sweep.traits, result_of(m, d, s)
     held = [s.work, s.rows, s.equalities]
@@ -303,14 +296,14 @@ def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, factor: Fact
     else:
         inputs = [s.nlane, tree, bodies, settings, s.work]
         wp.launch(_sweep_kernel(traits.rough), inputs=inputs, **_threads(d, s.nlane))
-    inputs = [s.wide, tree, contacts, bodies, *held, joints, welds, result, rows_of(d)]
-    wp.launch(_finish_kernel(traits.coupled), inputs=inputs, **_threads(d, s.wide))
+    inputs = [s.many, tree, contacts, bodies, *held, joints, welds, result, rows_of(d)]
+    wp.launch(_finish_kernel(traits.coupled), inputs=inputs, **_threads(d, s.many))
 
 
 def remember(m: Model, d: mjw.Data, s: Workspace) -> None:
     """Keep the forces of the step for the next one."""
     inputs = [
-        s.wide,
+        s.many,
         m.sweep.tree,
         contacts_of(m, d),
         bodies_of(m, d, d.qacc),
@@ -321,4 +314,4 @@ def remember(m: Model, d: mjw.Data, s: Workspace) -> None:
         s.equalities,
         welds_of(m, d),
     ]
-    wp.launch(_remember, inputs=inputs, **_threads(d, s.wide))
+    wp.launch(_remember, inputs=inputs, **_threads(d, s.many))

@@ -49,20 +49,22 @@ class Workspace:
 
     Attributes:
         nlane: lanes that sweep over a world
-        wide: lanes for what is done once per step
+        wide: lanes that prepare a step
+        many: lanes that report and remember it, each about one contact
         previous: contacts of the previous step and their forces
         rows: rows on dofs; `warm_start` holds their forces of the previous step
         equalities: connects and welds; `warm_start` holds their wrenches
         shape: what kernels of contact space are made for
         work: contacts, pairs and bodies of this step
         space: rows in contact space
-        counters: what of it starts a step at zero                      (nworld + 1,)
+        counters: what of it starts a step at zero                      (nworld lanes + 2,)
         qacc: acceleration of the step                                  (nworld, nv)
         velocity: what moves the positions for a step                   (nworld, nv)
     """
 
     nlane: int
     wide: int
+    many: int
     shape: Shape
     previous: PreviousContacts
     rows: RowSet
@@ -78,19 +80,20 @@ def make_workspace(mjm: mujoco.MjModel, d: mjw.Data) -> Workspace:
     """A fresh workspace for data."""
     _, columns = rows_of_model(mjm)
     coupled = is_coupled(mjm, flat(columns))
-    nlane = wide = lanes_of_row = 1
+    nlane = wide = many = lanes_of_row = 1
     if d.qpos.device.is_cuda:
-        nlane, wide = _lanes(mjm, d)
+        nlane, wide, many = _lanes(mjm, d)
         lanes_of_row = _lanes_of_row(mjm, d)
     shape = shape_of(mjm, most_rows(mjm), lanes_of_row, bool(columns), bool(equalities_of_model(mjm)[0]))
-    counters = wp.zeros(d.nworld + 1, dtype=int)
+    counters = wp.zeros(d.nworld * wide + 2, dtype=int)
     work = _make_work(mjm, d.nworld, d.naconmax, max(nlane, wide), coupled)
-    work.num, work.cursor = counters[: d.nworld], counters[d.nworld :]
+    work.heads, work.cursor = counters[:-2].reshape((d.nworld, wide)), counters[-2:]
     return Workspace(
         nlane=nlane,
         wide=wide,
+        many=many,
         shape=shape,
-        previous=_make_previous(d.nworld, 2 * d.naconmax),
+        previous=_make_previous(d.nworld, d.naconmax),
         rows=_make_rows(d.nworld, columns),
         equalities=_make_equalities(mjm, d.nworld),
         work=work,
@@ -145,43 +148,47 @@ def _make_space(mjm: mujoco.MjModel, d: mjw.Data, columns: Sequence[Sequence[int
     space.row_z = wp.zeros(nworld * space.row_size, dtype=wp.vec4)
     space.equality_z = wp.zeros(nworld * space.equality_size, dtype=wp.vec4)
     space.equality = wp.zeros(nworld * len(pairs) * EQUALITY_RECORD, dtype=wp.vec4)
-    space.contact = wp.zeros(2 * d.naconmax * record, dtype=wp.vec4)
+    space.contact = wp.zeros(d.naconmax * record, dtype=wp.vec4)
     space.contact_z = wp.zeros(d.naconmax * shape.rows * space.contact_fours, dtype=wp.vec4)
     return space
 
 
 def _make_work(mjm: mujoco.MjModel, nworld: int, naconmax: int, nlane: int, coupled: bool) -> Work:
-    """All of `Work` but `num` and `cursor`, which share an array; in contact space without what only pairs need."""
-    ncontact = 2 * naconmax
+    """All of `Work` but `heads` and `cursor`, which share an array; in contact space without what only pairs need."""
     alone = 0 if coupled else 1
-    nbody, npair = alone * mjm.nbody, alone * ncontact
+    nbody, npair = alone * mjm.nbody, alone * naconmax
     work = Work()
+    work.num = wp.zeros(nworld, dtype=int)
     work.adr = wp.zeros(nworld, dtype=int)
+    work.start = wp.zeros(nworld, dtype=int)
     work.npair = wp.zeros(nworld, dtype=int)
     work.substeps = wp.zeros(nworld, dtype=int)
     work.ncolor = wp.zeros(nworld, dtype=int)
     work.color_adr = wp.zeros((nworld, alone * (int(COLORS) + 1)), dtype=int)
     work.partial = wp.zeros((nworld, nlane), dtype=wp.vec3)
-    work.slot = wp.zeros(naconmax, dtype=int)
+    work.next = wp.zeros(naconmax, dtype=int)
+    work.found_key = wp.zeros(naconmax, dtype=wp.int64)
     work.age = wp.zeros(naconmax, dtype=int)
-    work.unsorted_key = wp.zeros(ncontact, dtype=wp.int64)
-    work.unsorted_con = wp.zeros(ncontact, dtype=int)
-    work.code = wp.zeros(ncontact, dtype=int)
-    work.of_pair = wp.zeros(ncontact, dtype=int)
-    work.key = wp.zeros(ncontact, dtype=wp.int64)
-    work.con = wp.zeros(ncontact, dtype=int)
-    work.matched = wp.zeros(ncontact, dtype=int)
-    work.hand = wp.zeros(ncontact, dtype=float)
-    work.touch = wp.zeros(ncontact * int(TOUCH), dtype=wp.vec4)
+    work.unsorted_key = wp.zeros(2 * naconmax, dtype=wp.int64)
+    work.unsorted_con = wp.zeros(2 * naconmax, dtype=int)
+    work.sorted_key = wp.zeros(2 * naconmax, dtype=wp.int64)
+    work.sorted_con = wp.zeros(2 * naconmax, dtype=int)
+    work.code = wp.zeros(naconmax, dtype=int)
+    work.of_pair = wp.zeros(naconmax, dtype=int)
+    work.key = wp.zeros(naconmax, dtype=wp.int64)
+    work.con = wp.zeros(naconmax, dtype=int)
+    work.matched = wp.zeros(naconmax, dtype=int)
+    work.hand = wp.zeros(naconmax, dtype=float)
+    work.touch = wp.zeros(naconmax * int(TOUCH), dtype=wp.vec4)
     work.pull = wp.zeros(npair * int(PULL), dtype=wp.vec4)
     work.turn = wp.zeros(npair * int(TURN) if is_rough(mjm) else 0, dtype=wp.vec4)
-    work.f = wp.zeros(ncontact * int(FORCE), dtype=wp.vec4)
+    work.f = wp.zeros(naconmax * int(FORCE), dtype=wp.vec4)
     work.f_mark = wp.zeros(npair * int(FORCE), dtype=wp.vec4)
-    work.first = wp.zeros(ncontact, dtype=int)
-    work.ncon = wp.zeros(ncontact, dtype=int)
-    work.bodies = wp.zeros(ncontact, dtype=wp.vec2i)
-    work.lone = wp.zeros(ncontact, dtype=wp.vec2i)
-    work.point = wp.zeros(ncontact, dtype=wp.vec4)
+    work.first = wp.zeros(naconmax, dtype=int)
+    work.ncon = wp.zeros(naconmax, dtype=int)
+    work.bodies = wp.zeros(naconmax, dtype=wp.vec2i)
+    work.lone = wp.zeros(naconmax, dtype=wp.vec2i)
+    work.point = wp.zeros(naconmax, dtype=wp.vec4)
     work.color = wp.zeros(npair, dtype=int)
     work.place = wp.zeros(npair, dtype=int)
     work.plan = wp.zeros(npair, dtype=wp.vec4i)
@@ -193,7 +200,7 @@ def _make_work(mjm: mujoco.MjModel, nworld: int, naconmax: int, nlane: int, coup
     work.motion = wp.zeros(nworld * nbody * int(ROWS), dtype=wp.vec4)
     work.mark = wp.zeros(nworld * nbody * int(ROWS), dtype=wp.vec4)
     work.Lam = wp.zeros(nworld * nbody * int(ROWS), dtype=wp.vec4)
-    work.count = wp.zeros((nworld, alone * mjm.ntree, int(COLORS)), dtype=int)
+    work.crowd = wp.zeros((nworld, alone * mjm.ntree), dtype=int)
     work.inverse = wp.zeros((nworld, alone * mjm.ntree), dtype=wp.spatial_matrix)
     work.v_free = wp.zeros((nworld, mjm.nv), dtype=float)
     return work
@@ -215,7 +222,6 @@ def _make_rows(nworld: int, columns: Sequence[Sequence[int]]) -> RowSet:
     rows.high = wp.zeros(shape, dtype=float)
     rows.weight = wp.zeros(shape, dtype=float)
     rows.f = wp.zeros(shape, dtype=float)
-    rows.address = wp.zeros(shape, dtype=int)
     rows.warm_start = wp.zeros(shape, dtype=float)
     return rows
 
@@ -228,7 +234,6 @@ def _make_equalities(mjm: mujoco.MjModel, nworld: int) -> Equalities:
     equalities.bodies = vec2i(pairs)
     shape = (nworld, len(eqid))
     equalities.active = wp.zeros(shape, dtype=int)
-    equalities.address = wp.zeros(shape, dtype=int)
     equalities.point = wp.zeros(shape, dtype=wp.vec3)
     equalities.error = wp.zeros(shape, dtype=wp.spatial_vector)
     equalities.anchor = wp.zeros(shape, dtype=wp.vec3)
@@ -258,20 +263,25 @@ def _make_previous(nworld: int, ncontact: int) -> PreviousContacts:
     return previous
 
 
-def _lanes(mjm: mujoco.MjModel, d: mjw.Data) -> tuple[int, int]:
-    """Lanes of a world on CUDA, for the sweeps of free bodies and for what is done once per step.
+def _lanes(mjm: mujoco.MjModel, d: mjw.Data) -> tuple[int, int, int]:
+    """Lanes of a world on CUDA: for the sweeps of free bodies, to prepare a step, to report it.
 
-    Pairs of a colour share no body, so that there are never more of them than bodies. What is done once per step goes
-    contact by contact.
+    Pairs of a colour share no body, so that there are never more of them than bodies. To prepare a step takes many
+    registers and goes contact by contact. To report it takes few, and each contact is read and written once.
     """
-    pairs = d.naconmax / d.nworld / 4
+    contacts = d.naconmax / d.nworld
+    pairs = contacts / 4
     if d.nworld * int(WARP) <= SWEEP_THREADS:
         least = wide_least = int(WARP)
     else:
         least = max(LEAST_LANES, SWEEP_THREADS // (4 * d.nworld))
         wide_least = max(least, LEAST_WIDE)
     most = SWEEP_THREADS / d.nworld
-    return lanes(least, min(pairs, mjm.ntree), most), lanes(wide_least, pairs, 2 * most)
+    return (
+        lanes(least, min(pairs, mjm.ntree), most),
+        lanes(wide_least, pairs, 2 * most),
+        lanes(LEAST_WIDE, contacts, max(int(WARP), 2 * most)),
+    )
 
 
 def _lanes_of_row(mjm: mujoco.MjModel, d: mjw.Data) -> int:

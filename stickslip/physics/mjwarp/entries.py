@@ -42,7 +42,6 @@ def _gather_entries(
     given_adr: wp.array[int],
     adr: wp.array[int],
     num: wp.array[int],
-    most: int,
     capacity: int,
     given_capacity: int,
     columns: wp.array[Column],
@@ -53,7 +52,7 @@ def _gather_entries(
     worldid = wp.tid()
     taken = is_taken(mask, worldid)
     n = num[worldid]
-    if adr[worldid] + n > most:
+    if adr[worldid] + n > capacity:
         overflow_out[worldid] = overflow_out[worldid] | int(OverflowType.NARROWPHASE)
         n = 0
     own_num_out[worldid] = n
@@ -74,13 +73,9 @@ class EntryMoves:
     """Replaces entries that belong to worlds, of several arrays alike; prepared for arrays that stay where they are.
 
     A world's entries are `num` from `adr` on, whatever the order of worlds.
-
-    Args:
-        room: how many times the entries that there may be the arrays hold
     """
 
-    def __init__(self, room: int) -> None:
-        self._room = room
+    def __init__(self) -> None:
         self._addresses: list[int | None] = []
         self._fresh: dict[str, wp.array] = {}
         self._columns: wp.array | None = None
@@ -98,7 +93,7 @@ class EntryMoves:
         num, adr = (wp.empty(nworld, dtype=int, device=device) for _ in range(2))
         wp.launch(_count_entries, nworld, inputs=[mask, own["num"], given["num"]], outputs=[num], device=device)
         wp.utils.array_scan(num, adr, inclusive=False)
-        bounds = [capacity // self._room, capacity, max(given[names[0]].shape[0], 1)]
+        bounds = [capacity, max(given[names[0]].shape[0], 1)]
         wp.launch(
             _gather_entries,
             nworld,

@@ -29,7 +29,6 @@ from stickslip.state import ENTRIES, SHARED
 _KIND = "memory"
 _FOLLOWS = "follows"
 _RESET = "reset"
-_ROOM = "room"
 _SAVED = "saved"
 
 
@@ -44,13 +43,9 @@ def per_world(*, follows: str | None = None, reset: bool = True, saved: bool = T
     return dataclasses.field(metadata={_KIND: "per world", _FOLLOWS: follows, _RESET: reset, _SAVED: saved})
 
 
-def entries(*, room: int = 1) -> Any:
-    """A field whose entries belong to worlds: those of a world are `num` from `adr` on, two other fields.
-
-    Args:
-        room: how many times the entries that there can be after a step the array holds
-    """
-    return dataclasses.field(metadata={_KIND: "entries", _ROOM: room})
+def entries() -> Any:
+    """A field whose entries belong to worlds: those of a world are `num` from `adr` on, two other fields."""
+    return dataclasses.field(metadata={_KIND: "entries"})
 
 
 def buffer() -> Any:
@@ -79,7 +74,7 @@ class Memory:
                 )
         if self._names("entries") and not {"adr", "num"} <= set(self._names("per world")):
             raise TypeError(f"{type(self).__name__} has entries: declare adr and num with per_world()")
-        self._moves = EntryMoves(max((field.metadata.get(_ROOM, 1) for field in self._fields()), default=1))
+        self._moves = EntryMoves()
         self.clear()  # prepared here: what is captured cannot be
 
     def _fields(self) -> Iterable[dataclasses.Field]:

@@ -192,14 +192,25 @@ def without_jacobian(mjm: mujoco.MjModel, d: mjw.Data) -> mjw.Data:
     return d
 
 
+_OF_JACOBIAN = ("jtdaj_adr", "jtdaj_nrow", "Jqvel", "aref")
+"""Fields of rows that only MuJoCo Warp's `make_constraint` and solver use, beside the Jacobian."""
+_OF_SOLVER = ("qH", "qHLD", "qLU", "efm_fluid")
+"""Matrices that only its solver and the integrators `implicit` and `discrete` use."""
+
+
 def make_data(mjm: mujoco.MjModel, nworld: int = 1, njmax: int | None = None, **sizes: int | None) -> mjw.Data:
-    """MuJoCo Warp's data on the current device, without a Jacobian; `njmax` rows hold kinds, residuals and forces."""
+    """MuJoCo Warp's data on the current device, without a Jacobian and what its solver needs.
+
+    `njmax` rows hold kinds, residuals and forces.
+    """
     # njmax_nnz=1: its default loops over all pairs of geoms in Python, for a Jacobian that is not there
     probe = mjw.make_data(mjm, nworld=1, nconmax=0, njmax=njmax, nvmax=sizes.get("nvmax"), njmax_nnz=1)
     d = mjw.make_data(mjm, nworld=nworld, njmax=1, **{**sizes, "njmax_nnz": 1})
     for field in dataclasses.fields(mjw.Constraint):
         like = getattr(probe.efc, field.name)
-        if field.name not in ("J", "J_colind") and like.ndim == 2:
+        if field.name not in ("J", "J_colind", *_OF_JACOBIAN) and like.ndim == 2:
             setattr(d.efc, field.name, wp.zeros((nworld, *like.shape[1:]), dtype=like.dtype))
+    for name in _OF_SOLVER:
+        setattr(d, name, wp.zeros((nworld, 0), dtype=float))
     d.njmax, d.njmax_pad = probe.njmax, probe.njmax_pad
     return d

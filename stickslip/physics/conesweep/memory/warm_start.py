@@ -22,6 +22,7 @@ from stickslip.physics.conesweep.pack import (
     load,
     load_force,
     load_position,
+    load_six,
     load_two,
     store,
     store_force,
@@ -133,7 +134,7 @@ def keep_contacts(
     all, contacts are restored for PATIENCE steps. One lane looks at all old contacts of two geoms. `found` is the
     number of contacts of the world that collision detection found; they are sorted, the restored ones are appended.
     """
-    adr = work.adr[worldid]
+    place = work.start[worldid]
     old_adr = previous.adr[worldid]
     old_num = previous.num[worldid]
     for i in range(lane, old_num, nlane):
@@ -142,8 +143,8 @@ def keep_contacts(
         if i > 0:
             is_first = (previous.key[old_adr + i - 1] >> FEATURE_BITS) != pair
         if is_first:
-            start = first_of_pair(work.key, adr, found, pair)
-            end = first_of_pair(work.key, adr, found, pair + wp.int64(1))
+            start = first_of_pair(work.sorted_key, place, found, pair)
+            end = first_of_pair(work.sorted_key, place, found, pair + wp.int64(1))
             have = end - start
             lost = have == 0
             geom = previous.geom[old_adr + i]
@@ -169,7 +170,7 @@ def keep_contacts(
                 if near and (not lost or previous.age[old] < PATIENCE):
                     is_new = bool(True)
                     for j in range(start, end):
-                        away = wp.length(contacts.pos[work.con[j]] - pos)
+                        away = wp.length(contacts.pos[work.sorted_con[j]] - pos)
                         is_new = is_new and away >= NEARBY * radius
                     if is_new:
                         key = previous.key[old]
@@ -178,8 +179,8 @@ def keep_contacts(
                         if conid >= 0:
                             work.age[conid] = wp.where(lost, previous.age[old] + 1, 0)
                             slot = wp.atomic_add(work.num, worldid, 1)
-                            work.unsorted_key[adr + slot] = key
-                            work.unsorted_con[adr + slot] = conid
+                            work.unsorted_key[place + slot] = key
+                            work.unsorted_con[place + slot] = conid
                             have += 1
                 k += 1
 
@@ -270,8 +271,8 @@ def restore_forces(
                     share += 1
             xmat1 = bodies.xmat[worldid, body1]
             xmat2 = bodies.xmat[worldid, body2]
-            force1 = previous.force1[old]
-            force2 = previous.force2[old]
+            force1 = load_six(previous.force1, old)
+            force2 = load_six(previous.force2, old)
             scale = 0.5 / float(share)
             force = scale * (xmat1 @ wp.spatial_bottom(force1) + xmat2 @ wp.spatial_bottom(force2))
             torque = scale * (xmat1 @ wp.spatial_top(force1) + xmat2 @ wp.spatial_top(force2))

@@ -2,6 +2,7 @@
 
 import warp as wp
 
+from stickslip.physics.conesweep.block import most_of_lanes, sum_lanes
 from stickslip.physics.conesweep.layout import (
     ANY,
     COLORS,
@@ -17,7 +18,7 @@ from stickslip.physics.conesweep.layout import (
     Tree,
     Work,
 )
-from stickslip.physics.conesweep.pack import ROWS, TOUCH, load, pack_plan, store, store_two
+from stickslip.physics.conesweep.pack import TOUCH, load, pack_plan, store
 from stickslip.physics.conesweep.prepare.sorting import MAX_FEATURE
 from stickslip.physics.mjwarp.lanes import sync
 from stickslip.physics.mjwarp.touches import FOUND, is_apart, marked
@@ -30,45 +31,24 @@ FEW_PAIRS = wp.constant(64)
 
 
 @wp.kernel
-def count_contacts(tree: Tree, contacts: Contacts, work: Work):
-    """Give each contact that takes part a place among those of its world."""
+def list_contacts(tree: Tree, contacts: Contacts, work: Work):
+    """Put each contact that takes part on a list of its world, one of as many as there are lanes.
+
+    Its key sorts by pair of bodies, pair of geoms and feature.
+    """
     conid = wp.tid()
     if conid >= wp.min(contacts.count[0], contacts.nmax):
         return
-    geom = contacts.geom[conid]
-    weld1 = tree.body_weldid[tree.geom_bodyid[geom[0]]]
-    weld2 = tree.body_weldid[tree.geom_bodyid[geom[1]]]
-    slot = int(-1)
     type = contacts.type[conid]
-    if type & FOUND:
-        if tree.body_treeid[weld1] >= 0 or tree.body_treeid[weld2] >= 0:
-            slot = wp.atomic_add(work.num, contacts.worldid[conid], 1)
-        else:  # no force will tell whether it touches
-            near = is_apart(contacts.gaps, geom, contacts.dist[conid], contacts.includemargin[conid])
-            contacts.type[conid] = marked(type, near)
-    work.slot[conid] = slot
-    work.age[conid] = 0
-
-
-@wp.kernel
-def place_worlds(previous: PreviousContacts, work: Work):
-    """A range for the contacts of a world, with space for those of the previous step that may be restored."""
-    worldid = wp.tid()
-    work.adr[worldid] = wp.atomic_add(work.cursor, 0, work.num[worldid] + previous.num[worldid])
-
-
-@wp.kernel
-def group_contacts(tree: Tree, contacts: Contacts, work: Work):
-    """Bring contacts together by world, with keys that sort them by pair of bodies, pair of geoms and feature."""
-    conid = wp.tid()
-    if conid >= wp.min(contacts.count[0], contacts.nmax):
-        return
-    slot = work.slot[conid]
-    if slot < 0:
+    if (type & FOUND) == 0:
         return
     geom = contacts.geom[conid]
     weld1 = tree.body_weldid[tree.geom_bodyid[geom[0]]]
     weld2 = tree.body_weldid[tree.geom_bodyid[geom[1]]]
+    if tree.body_treeid[weld1] < 0 and tree.body_treeid[weld2] < 0:  # no force will tell whether it touches
+        near = is_apart(contacts.gaps, geom, contacts.dist[conid], contacts.includemargin[conid])
+        contacts.type[conid] = marked(type, near)
+        return
     local1 = tree.geom_local[geom[0]]
     local2 = tree.geom_local[geom[1]]
     if weld1 > weld2:
@@ -76,50 +56,70 @@ def group_contacts(tree: Tree, contacts: Contacts, work: Work):
         local1, local2 = local2, local1
     key = wp.int64(weld1) * wp.int64(tree.nbody) + wp.int64(weld2)
     key = (key * wp.int64(tree.maxgeom) + wp.int64(local1)) * wp.int64(tree.maxgeom) + wp.int64(local2)
-    key = key * MAX_FEATURE + wp.int64(wp.clamp(contacts.geomcollisionid[conid], 0, 63))
-    index = work.adr[contacts.worldid[conid]] + slot
-    work.unsorted_key[index] = key
-    work.unsorted_con[index] = conid
+    work.found_key[conid] = key * MAX_FEATURE + wp.int64(wp.clamp(contacts.geomcollisionid[conid], 0, 63))
+    work.age[conid] = 0
+    place = conid % work.heads.shape[1]
+    work.next[conid] = wp.atomic_exch(work.heads, contacts.worldid[conid], place, conid + 1)
 
 
 @wp.func
-def run_start(work: Work, adr: int, i: int) -> int:
-    """First of the sorted contacts between the two bodies of contact i; both count from `adr`."""
-    code = work.code[adr + i]
-    low = int(0)
-    high = int(i)
-    while low < high:
-        mid = (low + high) / 2
-        if work.code[adr + mid] < code:
-            low = mid + 1
-        else:
-            high = mid
-    return int(low)
+def gather_contacts(previous: PreviousContacts, work: Work, worldid: int, lane: int, nlane: int) -> int:
+    """Bring the contacts of a world together, in the order in which each lane's list has got them; returns how many.
+
+    Behind them is place for those of the previous step that may be restored.
+    """
+    count = int(0)
+    con = work.heads[worldid, lane]
+    while con > 0:
+        count += 1
+        con = work.next[con - 1]
+    total = sum_lanes(count, lane, nlane)
+    start = int(0)
+    if lane == 0:
+        start = wp.atomic_add(work.cursor, 0, total[1] + previous.num[worldid])
+        work.start[worldid] = start
+        work.num[worldid] = total[1]
+    index = sum_lanes(start, lane, nlane)[1] + total[0]
+    con = work.heads[worldid, lane]
+    while con > 0:
+        index -= 1
+        work.unsorted_key[index] = work.found_key[con - 1]
+        work.unsorted_con[index] = con - 1
+        con = work.next[con - 1]
+    return total[1]
 
 
 @wp.func
 def make_pairs(tree: Tree, contacts: Contacts, work: Work, worldid: int, lane: int, nlane: int):
     """One pair for each run of contacts between the same two bodies, or several if they are too many for one.
 
-    A pair's point is the mean position of its contacts. Each lane has a range of contacts. It counts the pairs that
-    begin there, and then numbers them after those of the lanes before it.
+    A pair's point is the mean position of its contacts.
     """
     adr = work.adr[worldid]
     num = work.num[worldid]
-    share = (num + nlane - 1) / nlane
-    begins = int(0)
-    for i in range(lane * share, wp.min((lane + 1) * share, num)):
-        if (i - run_start(work, adr, i)) % MOST_OF_PAIR == 0:
-            begins += 1
-    work.partial[worldid, lane] = wp.vec3(float(begins))
-    sync(nlane)
-    before = int(-1)  # pairs before this contact's
-    for k in range(lane):
-        before += int(work.partial[worldid, k][0])
-    for i in range(lane * share, wp.min((lane + 1) * share, num)):
-        code = work.code[adr + i]
-        if (i - run_start(work, adr, i)) % MOST_OF_PAIR == 0:
-            before += 1
+    run = int(0)  # first contact between the two bodies of the one before
+    npair = int(0)
+    for start in range(0, num, nlane):
+        i = start + lane
+        code = int(-1)
+        begin = int(0)
+        if i < num:
+            code = work.code[adr + i]
+            if i > 0:  # noqa: SIM102 - Warp evaluates both sides of `and`
+                if work.code[adr + i - 1] != code:
+                    begin = i
+        begins = most_of_lanes(begin, lane, nlane)
+        first = wp.max(run, begins[0])
+        run = wp.max(run, begins[1])
+        is_first = int(0)
+        if i < num and (i - first) % MOST_OF_PAIR == 0:
+            is_first = 1
+        pairs = sum_lanes(is_first, lane, nlane)
+        p = npair + pairs[0] - 1
+        npair += pairs[1]
+        if i < num:
+            work.of_pair[adr + i] = p
+        if is_first > 0:
             count = int(0)
             point = wp.vec3()
             while i + count < num and count < MOST_OF_PAIR:
@@ -127,47 +127,28 @@ def make_pairs(tree: Tree, contacts: Contacts, work: Work, worldid: int, lane: i
                     break
                 point += contacts.pos[work.con[adr + i + count]]
                 count += 1
-            work.first[adr + before] = adr + i
-            work.ncon[adr + before] = count
+            work.first[adr + p] = adr + i
+            work.ncon[adr + p] = count
             pair = wp.vec2i(code / tree.nbody, code % tree.nbody)
-            work.bodies[adr + before] = pair
-            work.lone[adr + before] = lone_of(tree, pair)
+            work.bodies[adr + p] = pair
+            work.lone[adr + p] = lone_of(tree, pair)
             point /= float(count)
-            store(work.point, adr + before, wp.vec4(point[0], point[1], point[2], 0.0))
-        work.of_pair[adr + i] = before
-        if i == num - 1:
-            work.npair[worldid] = before + 1
+            store(work.point, adr + p, wp.vec4(point[0], point[1], point[2], 0.0))
+    if lane == 0:
+        work.npair[worldid] = npair
 
 
 @wp.func
 def find_free_motion(tree: Tree, bodies: Bodies, work: Work, worldid: int, lane: int, nlane: int):
-    """Velocity of dofs without constraints; no pairs yet."""
+    """Velocity of dofs without constraints."""
     timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
     for i in range(lane, tree.nv, nlane):
         work.v_free[worldid, i] = bodies.qvel[worldid, i] + timestep * bodies.qacc_free[worldid, i]
-    if lane == 0:
-        work.npair[worldid] = 0
 
 
 @wp.func
-def clear_world(tree: Tree, bodies: Bodies, work: Work, worldid: int, lane: int, nlane: int):
-    """Free bodies move without constraints; nothing has acted yet."""
-    timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
-    for b in range(lane, tree.nbody, nlane):
-        work.head[worldid, b] = -1
-        work.used[worldid, b] = 0
-        if tree.body_kind[b] == LONE:
-            twist = wp.spatial_vector()
-            for k in range(tree.chain_adr[b], tree.chain_adr[b + 1]):
-                i = tree.chain[k]
-                v = bodies.qvel[worldid, i] + timestep * bodies.qacc_free[worldid, i]
-                twist += v * bodies.cdof[worldid, i]
-            at = (worldid * tree.nbody + b) * ROWS
-            store_two(work.motion, at, twist, wp.spatial_vector())
-            store_two(work.motion, at + 3, wp.spatial_vector(), wp.spatial_vector())
-    for t in range(lane, tree.ntree, nlane):
-        for c in range(COLORS):
-            work.count[worldid, t, c] = 0
+def clear_colors(work: Work, worldid: int, lane: int, nlane: int):
+    """No pair has a colour yet."""
     for c in range(lane, COLORS + 1, nlane):
         work.color_adr[worldid, c] = 0
     if lane == 0:
@@ -234,17 +215,18 @@ def lone_of(tree: Tree, pair: wp.vec2i) -> wp.vec2i:
 
 @wp.func
 def count_colors(tree: Tree, work: Work, worldid: int, lane: int, nlane: int):
-    """What acts on each tree at once, and how many pairs have each colour."""
+    """How many pairs have each colour, and how many of the last one act on a tree at once."""
     adr = work.adr[worldid]
     for p in range(lane, work.npair[worldid], nlane):
         pair = work.bodies[adr + p]
         color = work.color[adr + p]
         wp.atomic_add(work.color_adr, worldid, color + 1, 1)
         wp.atomic_max(work.ncolor, worldid, color + 1)
-        for side in range(2):
-            t = tree.body_treeid[pair[side]]
-            if t >= 0:
-                wp.atomic_add(work.count, worldid, t, color, 1)
+        if color == COLORS - 1:
+            for side in range(2):
+                t = tree.body_treeid[pair[side]]
+                if t >= 0:
+                    wp.atomic_add(work.crowd, worldid, t, 1)
 
 
 @wp.func

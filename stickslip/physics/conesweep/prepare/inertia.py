@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from stickslip.physics.conesweep.layout import FIXED, Bodies, Contacts, Tree, Work
+from stickslip.physics.conesweep.layout import COLORS, FIXED, Bodies, Contacts, Tree, Work
 from stickslip.physics.conesweep.pack import (
     PULL,
     ROWS,
@@ -12,11 +12,15 @@ from stickslip.physics.conesweep.pack import (
     load_blocks,
     load_frame,
     load_position,
+    load_six_of_world,
+    store_full,
     store_grip,
     store_matrix,
     store_pull,
+    store_two,
     xyz,
 )
+from stickslip.physics.conesweep.prepare.inverse import Matrix, invert_six
 
 wp.set_module_options({"enable_backward": False})
 
@@ -42,20 +46,32 @@ def from_point(wrench: wp.spatial_vector, arm: wp.vec3) -> wp.spatial_vector:
 
 
 @wp.func
-def weigh_bodies(tree: Tree, bodies: Bodies, work: Work, worldid: int, lane: int, nlane: int):
-    """Twist of bodies per wrench on them."""
+def start_bodies(tree: Tree, bodies: Bodies, matrix: Matrix, work: Work, worldid: int, lane: int, nlane: int):
+    """Free bodies: their twist per wrench on them. They move without constraints, and nothing has acted yet."""
+    timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
     for t in range(lane, tree.ntree, nlane):
         b = tree.tree_lone[t]
         dofadr = tree.tree_dofadr[t]
-        inverse = work.inverse[worldid, t]
+        twist = wp.spatial_vector()
+        for j in range(6):
+            v = bodies.qvel[worldid, dofadr + j] + timestep * bodies.qacc_free[worldid, dofadr + j]
+            work.v_free[worldid, dofadr + j] = v
+            twist += v * load_six_of_world(bodies.cdof, worldid, dofadr + j)
+        at = (worldid * tree.nbody + b) * ROWS
+        store_two(work.motion, at, twist, wp.spatial_vector())
+        store_two(work.motion, at + 3, wp.spatial_vector(), wp.spatial_vector())
+        inverse = invert_six(matrix, worldid, dofadr)
+        store_full(work.inverse, worldid * tree.ntree + t, inverse)
         Lam = wp.spatial_matrix()
         for i in range(6):
             y = wp.spatial_vector()
             for j in range(6):
-                y += inverse[i, j] * bodies.cdof[worldid, dofadr + j]
-            Lam += wp.outer(bodies.cdof[worldid, dofadr + i], y)
-        com = bodies.subtree_com[worldid, tree.body_rootid[b]]
-        store_matrix(work.Lam, (worldid * tree.nbody + b) * ROWS, Lam, com)
+                y += inverse[i, j] * load_six_of_world(bodies.cdof, worldid, dofadr + j)
+            Lam += wp.outer(load_six_of_world(bodies.cdof, worldid, dofadr + i), y)
+        store_matrix(work.Lam, at, Lam, bodies.subtree_com[worldid, tree.body_rootid[b]])
+        work.head[worldid, b] = -1
+        work.used[worldid, b] = 0
+        work.crowd[worldid, t] = 0
 
 
 @wp.func
@@ -77,7 +93,9 @@ def give_way(
             cross = wp.skew(point - load_position(work.Lam, at))
             # seen at the point; the lower left is the upper right's transpose
             at_right = b + a @ cross
-            share = float(work.count[worldid, tree.body_treeid[moved], color])
+            share = float(1.0)
+            if color == COLORS - 1:
+                share = float(work.crowd[worldid, tree.body_treeid[moved]])
             A += share * a
             B += share * at_right
             D += share * (d + wp.transpose(b) @ cross - cross @ at_right)

@@ -2,8 +2,6 @@
 
 import warp as wp
 
-from stickslip.physics.conesweep.layout import Tree, Work
-
 wp.set_module_options({"enable_backward": False})
 
 
@@ -13,7 +11,6 @@ class Matrix:
 
     M_rownnz: wp.array[int]
     M_rowadr: wp.array[int]
-    M_colind: wp.array[int]
     H: wp.array2d[float]
     L: wp.array2d[float]
     Dinv: wp.array2d[float]
@@ -25,8 +22,9 @@ def invert_six(matrix: Matrix, worldid: int, dofadr: int) -> wp.spatial_matrix:
     full = wp.spatial_matrix()
     for row in range(6):
         adr = matrix.M_rowadr[dofadr + row]
-        for k in range(matrix.M_rownnz[dofadr + row]):
-            col = matrix.M_colind[adr + k] - dofadr
+        count = matrix.M_rownnz[dofadr + row]
+        for k in range(count):
+            col = row + 1 - count + k  # dofs before it, or none; itself last
             value = matrix.H[worldid, adr + k]
             for c in range(6):  # constant indices keep the matrix in registers
                 if c == col:
@@ -53,10 +51,3 @@ def invert_six(matrix: Matrix, worldid: int, dofadr: int) -> wp.spatial_matrix:
             inverse[r + 3, c] = off[c, r]
             inverse[r + 3, c + 3] = invS[r, c]
     return inverse
-
-
-@wp.func
-def invert_trees(tree: Tree, matrix: Matrix, work: Work, worldid: int, lane: int, nlane: int):
-    """Invert H tree by tree: each is a free body."""
-    for t in range(lane, tree.ntree, nlane):
-        work.inverse[worldid, t] = invert_six(matrix, worldid, tree.tree_dofadr[t])

@@ -6,6 +6,7 @@ search in the other run, so that all lanes work at once. Worlds that share a war
 
 import warp as wp
 
+from stickslip.physics.conesweep.block import sum_lanes
 from stickslip.physics.conesweep.layout import Contacts, Tree, Work
 from stickslip.physics.mjwarp.lanes import sync
 
@@ -51,23 +52,23 @@ def sort_block(contacts: Contacts, work: Work, first: int, num: int, i: int):
             b = contacts.pos[con]
             if earlier(a, b) or (not earlier(b, a) and j < i):
                 rank += 1
-    work.key[first + start + rank] = key
-    work.con[first + start + rank] = con
+    work.sorted_key[first + start + rank] = key
+    work.sorted_con[first + start + rank] = con
 
 
 @wp.func
 def place_in_run(contacts: Contacts, work: Work, i: int, start: int, end: int, is_after: bool) -> int:
     """How many sorted contacts of a run come before contact i; those equal to it do if the run is before its own."""
-    key = work.key[i]
-    pos = contacts.pos[work.con[i]]
+    key = work.sorted_key[i]
+    pos = contacts.pos[work.sorted_con[i]]
     low = int(start)
     high = int(end)
     while low < high:
         mid = (low + high) / 2
-        other = work.key[mid]
+        other = work.sorted_key[mid]
         is_before = other < key
         if other == key:
-            place = contacts.pos[work.con[mid]]
+            place = contacts.pos[work.sorted_con[mid]]
             is_before = earlier(place, pos) or (is_after and not earlier(pos, place))
         if is_before:
             low = mid + 1
@@ -88,12 +89,12 @@ def merge(contacts: Contacts, work: Work, first: int, num: int, width: int, lane
             place = i + place_in_run(contacts, work, first + i, first + middle, first + end, False)
         else:
             place = i - width + place_in_run(contacts, work, first + i, first + start, first + middle, True)
-        work.unsorted_key[first + place] = work.key[first + i]
-        work.unsorted_con[first + place] = work.con[first + i]
+        work.unsorted_key[first + place] = work.sorted_key[first + i]
+        work.unsorted_con[first + place] = work.sorted_con[first + i]
     sync(nlane)
     for i in range(lane, num, nlane):
-        work.key[first + i] = work.unsorted_key[first + i]
-        work.con[first + i] = work.unsorted_con[first + i]
+        work.sorted_key[first + i] = work.unsorted_key[first + i]
+        work.sorted_con[first + i] = work.unsorted_con[first + i]
     sync(nlane)
 
 
@@ -112,21 +113,29 @@ def sort_run(contacts: Contacts, work: Work, first: int, num: int, lane: int, nl
 @wp.func
 def sort_found(contacts: Contacts, work: Work, worldid: int, found: int, lane: int, nlane: int):
     """Sort the contacts of a world that collision detection found."""
-    sort_run(contacts, work, work.adr[worldid], found, lane, nlane)
+    sort_run(contacts, work, work.start[worldid], found, lane, nlane)
 
 
 @wp.func
 def sort_all(tree: Tree, contacts: Contacts, work: Work, worldid: int, found: int, lane: int, nlane: int):
-    """Sort the restored contacts too and merge them with those that were found; set the code of each pair of bodies."""
-    adr = work.adr[worldid]
+    """Sort the restored contacts too, merge them with those that were found, and give all of them their place."""
+    start = work.start[worldid]
     num = work.num[worldid]
     if num > found:
-        sort_run(contacts, work, adr + found, num - found, lane, nlane)
+        sort_run(contacts, work, start + found, num - found, lane, nlane)
         if found > 0:
-            merge_two(contacts, work, adr, found, num, lane, nlane)
+            merge_two(contacts, work, start, found, num, lane, nlane)
+    adr = int(0)
+    if lane == 0:
+        adr = wp.atomic_add(work.cursor, 1, num)
+        work.adr[worldid] = adr
+    adr = sum_lanes(adr, lane, nlane)[1]
     keys = keys_of_pair(tree.maxgeom)
-    for i in range(adr + lane, adr + num, nlane):
-        work.code[i] = int(work.key[i] / keys)
+    for i in range(lane, num, nlane):
+        key = work.sorted_key[start + i]
+        work.key[adr + i] = key
+        work.con[adr + i] = work.sorted_con[start + i]
+        work.code[adr + i] = int(key / keys)
 
 
 @wp.func
@@ -138,10 +147,10 @@ def merge_two(contacts: Contacts, work: Work, first: int, found: int, num: int, 
             place = i + place_in_run(contacts, work, first + i, first + found, first + num, False)
         else:
             place = i - found + place_in_run(contacts, work, first + i, first, first + found, True)
-        work.unsorted_key[first + place] = work.key[first + i]
-        work.unsorted_con[first + place] = work.con[first + i]
+        work.unsorted_key[first + place] = work.sorted_key[first + i]
+        work.unsorted_con[first + place] = work.sorted_con[first + i]
     sync(nlane)
     for i in range(lane, num, nlane):
-        work.key[first + i] = work.unsorted_key[first + i]
-        work.con[first + i] = work.unsorted_con[first + i]
+        work.sorted_key[first + i] = work.unsorted_key[first + i]
+        work.sorted_con[first + i] = work.unsorted_con[first + i]
     sync(nlane)

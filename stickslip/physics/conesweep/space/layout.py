@@ -79,7 +79,7 @@ class Space:
     row_z: wp.array[wp.vec4]
     equality: wp.array[wp.vec4]  # records
     equality_z: wp.array[wp.vec4]
-    contact: wp.array[wp.vec4]  # (2 N,) records of sorted contacts
+    contact: wp.array[wp.vec4]  # (N,) records of sorted contacts
     contact_z: wp.array[wp.vec4]  # (N,) rows of contacts, in MuJoCo Warp's order
 
 
