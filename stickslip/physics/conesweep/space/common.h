@@ -21,7 +21,6 @@
 #define SYNC() __syncwarp()
 #define UNROLLED _Pragma("unroll")
 #define ROLLED _Pragma("unroll 1")
-#define PIPELINED _Pragma("unroll 2")
 #define ROOT(a) rsqrtf(a)
 #define DIVIDE(a, b) __fdividef(a, b)
 #else
@@ -35,7 +34,6 @@
 #define SYNC()
 #define UNROLLED
 #define ROLLED
-#define PIPELINED
 #define ROOT(a) (1.0f / wp::sqrt(a))
 #define DIVIDE(a, b) ((a) / (b))
 #endif

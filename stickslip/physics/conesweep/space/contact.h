@@ -9,15 +9,15 @@ struct Touch {
     bool acts, slides, turns;
     Four kept[contact_rows][is_kept ? own : 1];
 };
-const auto find_contact = [&](int n, bool goes_on) { return goes_on && n < num ? touches[n * contact_record + 5] : zero; };
-const auto fetch_contact = [&](Touch& t, int n, bool goes_on, const Four& where) {
+const auto fetch_contact = [&](Touch& t, int n, bool goes_on) {
     t.acts = goes_on && n < num;
     t.record = t.acts ? touches + n * contact_record : idle_contact;
     t.a = t.record[0];
     t.b = t.record[1];
     t.c = t.record[2];
     t.f = t.record[3];
-    t.mask = mask_at(where);
+    const Four where = t.record[5];
+    t.mask = t.acts ? mask_at(where) : (Mask)0;
     t.size = COUNT_BITS(t.mask) * fours;
     t.turns = rough && t.acts && t.c.z < 0.0f;
     t.slides = t.c.z > 0.0f || t.turns;
@@ -134,8 +134,8 @@ const auto push_contact = [&](int n, bool goes_on) {
     const bool acts = goes_on && n < num;
     const Four* const record = acts ? touches + n * contact_record : idle_contact;
     const Four a = record[0], c = record[2];
-    const Four where = find_contact(n, goes_on);
-    const Mask mask = mask_at(where);
+    const Four where = record[5];
+    const Mask mask = acts ? mask_at(where) : (Mask)0;
     const int size = COUNT_BITS(mask) * fours;
     const Four* const z = rows_at(where, contact_z, contact_size);
     Four kept[1][is_kept ? own : 1];

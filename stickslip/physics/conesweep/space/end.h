@@ -7,7 +7,6 @@
 #undef HIGHEST_BIT
 #undef LOWEST_BIT
 #undef MOST_IN_WARP
-#undef PIPELINED
 #undef ROLLED
 #undef ROOT
 #undef SYNC

@@ -38,7 +38,7 @@ const int nsweep = substeps * sweeps;
 ROLLED
 for (int e = 0; has_rows && e < most_blocks; ++e) {
     Block b;
-    fetch_block(b, e, true, find_block(e, true));
+    fetch_block(b, e, true);
     float d[4];
     UNROLLED
     for (int r = 0; r < 4; ++r) d[r] = b.a[r].y;
@@ -49,7 +49,7 @@ for (int e = 0; has_equalities && e < most_equalities; ++e) visit_equality(e, tr
 ROLLED
 for (int e = 0; e < most_contacts; ++e) {
     Touch t;
-    fetch_contact(t, e, true, find_contact(e, true));
+    fetch_contact(t, e, true);
     const float forces[6] = {t.f.x, t.f.y, t.f.z, t.turns ? t.old.x : 0.0f, t.turns ? t.old.y : 0.0f, t.turns ? t.old.z : 0.0f};
     float d[contact_rows];
     UNROLLED
@@ -73,31 +73,19 @@ for (int n = 0; any && n < most_sweeps; ++n) {
     for (int run = 0; run < most_passes; ++run) {
         const bool is_first = run == 0 && n % sweeps == 0;
         const bool goes_on = n < nsweep && run < passes;
-        if (has_rows && most_blocks > 0) {
-            Block next;
-            fetch_block(next, 0, goes_on, find_block(0, goes_on));
-            Four where = find_block(1, goes_on);
-            PIPELINED
-            for (int e = 0; e < most_blocks; ++e) {
-                Block now = next;
-                fetch_block(next, e + 1, goes_on, where);
-                where = find_block(e + 2, goes_on);
-                settle_block(now, is_first);
-            }
+        ROLLED
+        for (int e = 0; has_rows && e < most_blocks; ++e) {
+            Block b;
+            fetch_block(b, e, goes_on);
+            settle_block(b, is_first);
         }
         ROLLED
         for (int e = 0; has_equalities && e < most_equalities; ++e) visit_equality(e, goes_on, settle);
-        if (most_contacts > 0) {
-            Touch next;
-            fetch_contact(next, 0, goes_on, find_contact(0, goes_on));
-            Four where = find_contact(1, goes_on);
-            PIPELINED
-            for (int e = 0; e < most_contacts; ++e) {
-                Touch now = next;
-                fetch_contact(next, e + 1, goes_on, where);
-                where = find_contact(e + 2, goes_on);
-                settle_contact(now, is_first);
-            }
+        ROLLED
+        for (int e = 0; e < most_contacts; ++e) {
+            Touch t;
+            fetch_contact(t, e, goes_on);
+            settle_contact(t, is_first);
         }
     }
     if (is_second && jump > 0.0f) {

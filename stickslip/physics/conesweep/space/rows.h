@@ -10,17 +10,17 @@ struct Block {
     bool acts;
     Four kept[4][is_kept ? own : 1];
 };
-const auto find_block = [&](int n, bool goes_on) { return goes_on && n < nblock ? blocks[n * block_record + 8] : zero; };
-const auto fetch_block = [&](Block& b, int n, bool goes_on, const Four& where) {
+const auto fetch_block = [&](Block& b, int n, bool goes_on) {
     b.acts = goes_on && n < nblock;
     b.record = b.acts ? blocks + n * block_record : idle_block;
+    const Four where = b.record[8];
     UNROLLED
     for (int r = 0; r < 4; ++r) b.a[r] = b.record[r];
     b.low = b.record[4];
     b.high = b.record[5];
     b.c = b.record[6];
     b.e = b.record[7];
-    b.mask = mask_at(where);
+    b.mask = b.acts ? mask_at(where) : (Mask)0;
     b.size = COUNT_BITS(b.mask) * fours;
     b.z = rows_at(where, row_z, 1);
     fetch(b.kept, b.z, b.size, b.mask, 4);
@@ -69,7 +69,7 @@ const auto settle_block = [&](Block& b, bool is_first) {
 const auto push_block = [&](int n, bool goes_on) {
     if (!MOST_IN_WARP(goes_on && n < nblock ? moves(bits(blocks[n * block_record + 7].z)) : 0)) return;
     Block b;
-    fetch_block(b, n, goes_on, find_block(n, goes_on));
+    fetch_block(b, n, goes_on);
     const float coupling[4][3] = {{0.0f, 0.0f, 0.0f}, {b.c.x, 0.0f, 0.0f}, {b.c.y, b.c.z, 0.0f}, {b.c.w, b.e.x, b.e.y}};
     float d[4], u[4] = {0.0f, 0.0f, 0.0f, 0.0f}, moved[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     multiply(b.kept, b.z, b.size, b.mask, 4, y, u);

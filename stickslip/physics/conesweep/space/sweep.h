@@ -34,10 +34,12 @@ float elapsed = 0.0f;  // since the start of the step
 // than their place in shared memory, or 0.
 const auto mask_at = [&](const Four& where) { return mask_of(where.y, where.z); };
 const auto rows_at = [&](const Four& where, const Four* far, int size) {
+    const Four* z = far + (size_t)bits(where.x) * size;
 #if defined(__CUDA_ARCH__)
-    if (bits(where.w) > 0) return (const Four*)(mine + bits(where.w) - 1);
+    const Four* const near = mine + bits(where.w) - 1;
+    z = bits(where.w) > 0 ? near : z;
 #endif
-    return far + (size_t)bits(where.x) * size;
+    return z;
 };
 const auto dim_of = [&](const Four* record) {
     const float mu = record[2].z;
