@@ -32,8 +32,11 @@ from stickslip.physics.mjwarp.smooth.response import Loads
 
 wp.set_module_options({"enable_backward": False})
 
+_REGISTERS = 64
+"""Of a thread: with so few, 32 worlds fit on a multiprocessor; what spills is mostly that of welds."""
 
-@wp.kernel(grid_stride=False)
+
+@wp.kernel(grid_stride=False, cuda_max_registers=_REGISTERS)
 def _constrain(
     # In:
     nlane: int,

@@ -168,13 +168,15 @@ def compose(
         sense_touches(m, d)
         sense_force(m, d)
 
+    contacts = ("collision",) if _reads_contacts_early(m) else ()
+    collision_stream = COLLISION if streams.collision else MAIN
     if smooth is not None:
         return StepPlan(
             (
                 PlanStage("smooth", smooth),
-                PlanStage("collision", collision, ("smooth",)),
-                PlanStage("rows", rows, ("collision",)),
-                *((PlanStage("sensors", early_sensors, ("rows",)),) if m.nsensor else ()),
+                PlanStage("collision", collision, ("smooth",), collision_stream),
+                PlanStage("rows", rows, ("smooth", *contacts)),
+                *((PlanStage("sensors", early_sensors, ("rows", *contacts)),) if m.nsensor else ()),
                 *(_after_smooth(stage) for stage in solve),
                 PlanStage("force sensors", after_solve, () if streams.smooth else (solve[-1].name,)),
                 integration,
@@ -182,7 +184,6 @@ def compose(
         )
     beside = streams.smooth
     inertia_stream, actuation_stream = (INERTIA, ACTUATION) if beside else (MAIN, MAIN)
-    contacts = ("collision",) if _reads_contacts_early(m) else ()
     velocity_parts = (
         PlanStage("actuator velocity", lambda: private.actuator_velocity(m, d), ("rows",), ACTUATION),
         PlanStage("passive forces", lambda: mjw.passive(m, d), ("rows",), ACTUATION),
@@ -194,7 +195,7 @@ def compose(
             PlanStage("kinematics", lambda: mjw.kinematics(m, d)),
             PlanStage("centre of mass", lambda: centre_of_mass(m, d), ("kinematics",)),
             PlanStage("inertia", lambda: inertia(m, d), ("centre of mass",), inertia_stream),
-            PlanStage("collision", collision, ("kinematics",), COLLISION if streams.collision else MAIN),
+            PlanStage("collision", collision, ("kinematics",), collision_stream),
             PlanStage("rows", rows_and_transmission, ("centre of mass", *contacts), actuation_stream),
             PlanStage(
                 "position sensors", lambda: sense_position(m, d), () if beside else ("rows", "inertia", *contacts)

@@ -16,8 +16,8 @@ from stickslip.physics.mjwarp.smooth.factor import END
 from stickslip.physics.mjwarp.smooth.fields import MatrixOrder, ReactionData, SmoothData, SmoothModel
 from stickslip.physics.mjwarp.smooth.tables import ALONG_AXIS
 
-ROOMS = (512, 768, 1024, 1536, 2048, 3008, 4096, 6016, 12032)
-"""Floats of shared memory for a world. Of the 48 kB that a block may have, Warp itself takes up to 1 kB."""
+ROOMS = (512, 768, 1024, 1536, 2048, 3008, 4000, 6016, 12032)
+"""Floats of shared memory for a world. Of the 48 kB that a block may have, Warp takes 1 kB itself."""
 _MOST_WORLDS = 4
 """Worlds of a block."""
 _REGISTERS = 64
