@@ -1,4 +1,4 @@
-"""Parts of the cone sweep on their own: the ways to settle a pair, and the inverse of large trees."""
+"""Parts of the cone sweep on their own: the ways to settle a pair, the inverse of large trees, sums over lanes."""
 
 import mujoco
 import numpy as np
@@ -6,6 +6,7 @@ import pytest
 import warp as wp
 
 import stickslip
+from stickslip.physics.conesweep.block import LEAST_LANES, MAX_LANES, most_of_lanes, sum_lanes
 from stickslip.physics.conesweep.layout import ANY, MOST_OF_PAIR, SMOOTH, SPIN, SPINNING
 from stickslip.physics.conesweep.model import own_data
 from stickslip.physics.conesweep.pack import FORCE, PULL, TOUCH, TURN
@@ -216,3 +217,30 @@ def test_contacts_of_a_large_world_are_sorted_and_paired(device, side):
         assert found == np.flatnonzero((pairs == body).any(axis=1)).tolist()
     by_color = np.argsort(of_pairs(work.color), kind="stable")
     assert (of_pairs(work.plan)[:, 0] - adr == by_color).all()
+
+
+@wp.kernel
+def _scan(nlane: int, value: wp.array2d[int], sums: wp.array3d[wp.vec2i], most: wp.array3d[wp.vec2i]):
+    thread = wp.tid()
+    worldid = thread / nlane
+    lane = thread - worldid * nlane
+    for start in range(0, value.shape[1], nlane):  # as the callers do: several times in a row
+        place = start / nlane
+        sums[worldid, place, lane] = sum_lanes(value[worldid, start + lane], lane, nlane)
+        most[worldid, place, lane] = most_of_lanes(value[worldid, start + lane], lane, nlane)
+
+
+def test_sums_over_lanes(device: str) -> None:
+    """What each lane of a world knows of those before it, in part of a warp, a warp, and a block; not of others."""
+    nworld, rounds = 5, 3
+    random = np.random.default_rng(0)
+    for nlane in (1, LEAST_LANES, 32, 64, MAX_LANES) if wp.get_device(device).is_cuda else (1,):
+        value = random.integers(0, 100, (nworld, rounds * nlane)).astype(np.int32)
+        with wp.ScopedDevice(device):
+            found = [wp.zeros((nworld, rounds, nlane), dtype=wp.vec2i) for _ in range(2)]
+            inputs = [nlane, wp.array(value), *found]
+            wp.launch(_scan, dim=nworld * nlane, inputs=inputs, block_dim=max(nlane, 64))
+        value = value.reshape(nworld, rounds, nlane)
+        for got, join in zip(found, (np.add, np.maximum), strict=True):
+            np.testing.assert_array_equal(got.numpy()[..., 0], join.accumulate(value, axis=2))
+            np.testing.assert_array_equal(got.numpy()[..., 1], join.reduce(value, axis=2, keepdims=True) + 0 * value)

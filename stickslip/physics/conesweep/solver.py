@@ -89,7 +89,6 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
             gather_factors(matrix, space, worldid, lane, nlane)
         else:
             inertia.start_bodies(tree, bodies, matrix, work, worldid, lane, nlane)
-            grouping.clear_colors(work, worldid, lane, nlane)
         sync_warp(nlane)
         sorting.sort_found(contacts, work, worldid, found, lane, nlane)
         sync_warp(nlane)
@@ -112,11 +111,6 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
             grouping.list_pairs(tree, work, worldid, lane, nlane)
         warm_start.restore_forces(tree, contacts, bodies, previous, work, worldid, lane, nlane)
         if wp.static(not traits.coupled):
-            sync_warp(nlane)
-            grouping.count_colors(tree, work, worldid, lane, nlane)
-            sync_warp(nlane)
-            if lane == 0:
-                grouping.place_colors(work, worldid)
             sync_warp(nlane)
             grouping.order_pairs(tree, work, worldid, lane, nlane)
             sync_warp(nlane)

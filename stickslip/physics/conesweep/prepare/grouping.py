@@ -147,26 +147,35 @@ def find_free_motion(tree: Tree, bodies: Bodies, work: Work, worldid: int, lane:
 
 
 @wp.func
-def clear_colors(work: Work, worldid: int, lane: int, nlane: int):
-    """No pair has a colour yet."""
-    for c in range(lane, COLORS + 1, nlane):
-        work.color_adr[worldid, c] = 0
-    if lane == 0:
-        work.ncolor[worldid] = 0
-
-
-@wp.func
 def order_pairs(tree: Tree, work: Work, worldid: int, lane: int, nlane: int):
-    """Put pairs of one colour next to each other."""
+    """Put pairs of one colour next to each other, and count those of the last one that act on a tree at once."""
     adr = work.adr[worldid]
     npair = work.npair[worldid]
-    for c in range(lane, COLORS, nlane):
-        place = work.color_adr[worldid, c]
-        if work.color_adr[worldid, c + 1] > place:
+    placed = int(0)
+    ncolor = int(0)
+    for start in range(0, COLORS, nlane):
+        c = start + lane
+        count = int(0)
+        if c < COLORS and placed < npair:
+            for k in range(npair):
+                if work.color[adr + k] == c:
+                    count += 1
+        pairs = sum_lanes(count, lane, nlane)
+        place = placed + pairs[0] - count
+        placed += pairs[1]
+        ncolor = wp.max(ncolor, most_of_lanes(wp.where(count > 0, c + 1, 0), lane, nlane)[1])
+        if c < COLORS:
+            work.color_adr[worldid, c] = place
+        if count > 0:
             for k in range(npair):
                 if work.color[adr + k] == c:
                     work.place[adr + k] = place
                     place += 1
+                    if c == COLORS - 1:
+                        add_to_crowd(tree, work, worldid, work.bodies[adr + k])
+    if lane == 0:
+        work.color_adr[worldid, COLORS] = placed
+        work.ncolor[worldid] = ncolor
     sync(nlane)
     for k in range(lane, npair, nlane):
         p = adr + k
@@ -214,26 +223,12 @@ def lone_of(tree: Tree, pair: wp.vec2i) -> wp.vec2i:
 
 
 @wp.func
-def count_colors(tree: Tree, work: Work, worldid: int, lane: int, nlane: int):
-    """How many pairs have each colour, and how many of the last one act on a tree at once."""
-    adr = work.adr[worldid]
-    for p in range(lane, work.npair[worldid], nlane):
-        pair = work.bodies[adr + p]
-        color = work.color[adr + p]
-        wp.atomic_add(work.color_adr, worldid, color + 1, 1)
-        wp.atomic_max(work.ncolor, worldid, color + 1)
-        if color == COLORS - 1:
-            for side in range(2):
-                t = tree.body_treeid[pair[side]]
-                if t >= 0:
-                    wp.atomic_add(work.crowd, worldid, t, 1)
-
-
-@wp.func
-def place_colors(work: Work, worldid: int):
-    """Where each colour begins; by one lane."""
-    for c in range(COLORS):
-        work.color_adr[worldid, c + 1] = work.color_adr[worldid, c + 1] + work.color_adr[worldid, c]
+def add_to_crowd(tree: Tree, work: Work, worldid: int, pair: wp.vec2i):
+    """One more pair that acts on the trees of its bodies; one lane does this for all of a world."""
+    for side in range(2):
+        t = tree.body_treeid[pair[side]]
+        if t >= 0:
+            work.crowd[worldid, t] = work.crowd[worldid, t] + 1
 
 
 @wp.func
