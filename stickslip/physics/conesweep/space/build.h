@@ -21,10 +21,6 @@ if (taken + (7 * nv + 3) / 4 <= share_of) {
 }
 #endif
 
-// Each chunk of a mask with its place among them, in vectors of four.
-#define EACH_CHUNK(mask)                                                                    \
-    for (int chunk = 0, at = 0; chunk < most_chunks && (mask) >> chunk; ++chunk)            \
-        if ((mask) >> chunk & 1) for (int once = 1; once; once = 0, at += fours)
 const auto place_in = [&](Mask mask, int chunk) { return COUNT_BITS(mask & (((Mask)1 << chunk) - 1)) * fours; };
 // Rows are made in shared memory, where they fit, and then stored.
 Four* const none = nullptr;
@@ -39,8 +35,51 @@ const auto row_at = [&](int of_lane, Four* far) { return bench ? bench + of_lane
 const auto store_row = [&](const Four* z, int size, Four* far) {
     for (int n = 0; bench && n < size; ++n) far[n] = z[n];
 };
-// z = D^-1/2 L'^-1 z, from the last dof to the first
-const auto solve_half = [&](Four* z, Mask mask) {
+// z = D^-1/2 L'^-1 z, from the last dof to the first; in registers where there are few chunks.
+#if defined(__CUDA_ARCH__)
+constexpr bool in_registers = chunks_in_registers > 0;
+#else
+constexpr bool in_registers = false;
+#endif
+const auto solve_in_registers = [&](Four* z, Mask mask) {
+    constexpr int most = chunks_in_registers > 0 ? chunks_in_registers : 1;
+    Four x[most * fours];
+    UNROLLED
+    for (int chunk = 0; chunk < most; ++chunk) {
+        UNROLLED
+        for (int n = 0; n < fours; ++n) x[chunk * fours + n] = mask >> chunk & 1 ? z[place_in(mask, chunk) + n] : zero;
+    }
+    UNROLLED
+    for (int chunk = most - 1; chunk >= 0; --chunk) {
+        if (chunk >= space.nchunk) continue;
+        ROLLED
+        for (int m = 4 * fours - 1; m >= 0; --m) {
+            float value = 0.0f;
+            UNROLLED
+            for (int n = 0; n < fours; ++n) value = m / 4 == n ? part(x[chunk * fours + n], m % 4) : value;
+            if (value == 0.0f) continue;
+            const Place place = dofs[chunk * 4 * fours + m];
+            const Mask above = chunks_at(place);
+            const Four* l = L4 + place.adr;
+            UNROLLED
+            for (int to = 0; to <= chunk; ++to) {
+                if (!(above >> to & 1)) continue;
+                UNROLLED
+                for (int n = 0; n < fours; ++n, ++l) add(x[to * fours + n], -value, *l);
+            }
+        }
+    }
+    UNROLLED
+    for (int chunk = 0; chunk < most; ++chunk) {
+        if (!(mask >> chunk & 1)) continue;
+        UNROLLED
+        for (int n = 0; n < fours; ++n) {
+            const Four s = root[chunk * fours + n], a = x[chunk * fours + n];
+            z[place_in(mask, chunk) + n] = Four{a.x * s.x, a.y * s.y, a.z * s.z, a.w * s.w};
+        }
+    }
+};
+const auto solve_in_memory = [&](Four* z, Mask mask) {
     for (Mask left = mask; left != 0;) {
         const int chunk = HIGHEST_BIT(left), base = place_in(mask, chunk);
         left ^= (Mask)1 << chunk;
@@ -87,51 +126,46 @@ const auto solve_half = [&](Four* z, Mask mask) {
         }
     }
 };
-// A row that is a wrench (torque, force) on a body at a point, times a sign. `speed` is its velocity, `apart` the sum of its
-// squares with the weights of D.
-const auto add_body = [&](Four* z, Mask mask, const float* w, const float* point, int body, float sign, float& speed,
-                          float& apart) {
-    const float* const com = coms + 3 * tree.body_rootid.data[body];
-    const float a0 = point[0] - com[0], a1 = point[1] - com[1], a2 = point[2] - com[2];
-    for (Mask left = (Mask)space.body_mask.data[body]; left != 0; left &= left - 1) {
-        const int chunk = LOWEST_BIT(left), at = place_in(mask, chunk);
-        const int moves = space.moves.data[body * space.nchunk + chunk];
+const auto solve_half = [&](Four* z, Mask mask) {
+    if (in_registers) solve_in_registers(z, mask);
+    else solve_in_memory(z, mask);
+};
+// A row between two bodies, which is a wrench (torque, force) at a point, and its velocity; whether the tree itself holds the
+// bodies in this direction: what moves both moves them alike, and little is left of either.
+const auto make_row = [&](Four* z, Mask mask, const float* w, const float* point, int body1, int body2, float& speed) {
+    float apart = 0.0f, rest = 0.0f;  // sums of squares with the weights of D: of both sides by themselves, of the row
+    speed = 0.0f;
+    const float* const com1 = coms + 3 * tree.body_rootid.data[body1];
+    const float* const com2 = coms + 3 * tree.body_rootid.data[body2];
+    const float a1[3] = {point[0] - com1[0], point[1] - com1[1], point[2] - com1[2]};
+    const float a2[3] = {point[0] - com2[0], point[1] - com2[1], point[2] - com2[2]};
+    int at = 0;
+    for (Mask left = mask; left != 0; left &= left - 1, at += fours) {
+        const int chunk = LOWEST_BIT(left);
+        const int moves1 = space.moves.data[body1 * space.nchunk + chunk], moves2 = space.moves.data[body2 * space.nchunk + chunk];
         UNROLLED
         for (int n = 0; n < fours; ++n) {
             const Four s = root[chunk * fours + n];
             float value[4];
             UNROLLED
             for (int m = 0; m < 4; ++m) {
-                const bool acts = moves >> (4 * n + m) & 1;
-                const int i = acts ? chunk * 4 * fours + 4 * n + m : 0;
+                const bool acts1 = moves1 >> (4 * n + m) & 1, acts2 = moves2 >> (4 * n + m) & 1;
+                const int i = acts1 || acts2 ? chunk * 4 * fours + 4 * n + m : 0;
                 const float* const c = axes + 6 * i;
+                const float x = acts2 ? a2[0] : a1[0], y = acts2 ? a2[1] : a1[1], z = acts2 ? a2[2] : a1[2];
                 const float t0 = c[0], t1 = c[1], t2 = c[2];
-                const float l0 = c[3] + t1 * a2 - t2 * a1, l1 = c[4] + t2 * a0 - t0 * a2, l2 = c[5] + t0 * a1 - t1 * a0;
-                value[m] = acts ? sign * ((w[0] * t0 + w[1] * t1 + w[2] * t2) + (w[3] * l0 + w[4] * l1 + w[5] * l2)) : 0.0f;
+                const float l0 = c[3] + t1 * z - t2 * y, l1 = c[4] + t2 * x - t0 * z, l2 = c[5] + t0 * y - t1 * x;
+                const float both = (w[0] * t0 + w[1] * t1 + w[2] * t2) + (w[3] * l0 + w[4] * l1 + w[5] * l2);
+                const float scaled = both * part(s, m);
+                value[m] = acts1 == acts2 ? 0.0f : acts2 ? both : -both;
+                apart += (acts1 ? scaled * scaled : 0.0f) + (acts2 ? scaled * scaled : 0.0f);
+                rest += acts1 == acts2 ? 0.0f : scaled * scaled;
                 speed += value[m] * v_free[i];
             }
-            const Four v = {value[0], value[1], value[2], value[3]}, b = {v.x * s.x, v.y * s.y, v.z * s.z, v.w * s.w};
-            apart += dot(b, b);
-            add(z[at + n], 1.0f, v);
+            z[at + n] = Four{value[0], value[1], value[2], value[3]};
         }
     }
-};
-// A row between two bodies, and its velocity; whether the tree itself holds the bodies in this direction: what moves both
-// moves them alike, and little is left of either.
-const auto make_row = [&](Four* z, Mask mask, const float* wrench, const float* point, int body1, int body2, float& speed) {
-    const int size = COUNT_BITS(mask) * fours;
-    float apart = 0.0f, rest = 0.0f;
-    speed = 0.0f;
-    for (int n = 0; n < size; ++n) z[n] = zero;
-    add_body(z, mask, wrench, point, body1, -1.0f, speed, apart);
-    add_body(z, mask, wrench, point, body2, 1.0f, speed, apart);
     const bool is_one_tree = body1 != body2 && tree.body_treeid.data[body1] == tree.body_treeid.data[body2];
-    if (is_one_tree) {
-        EACH_CHUNK(mask) for (int n = 0; n < fours; ++n) {
-            const Four s = root[chunk * fours + n], a = z[at + n], b = {a.x * s.x, a.y * s.y, a.z * s.z, a.w * s.w};
-            rest += dot(b, b);
-        }
-    }
     solve_half(z, mask);
     return is_one_tree && rest < locked * apart;
 };
@@ -386,4 +420,3 @@ for (int first = 0; first < contact_rows * num; first += whole(contact_rows)) {
         record[11] = Four{grip(mu[4]), surface[0], work.hand.data[i] * surface[1], surface[2]};
     }
 }
-#undef EACH_CHUNK
