@@ -399,3 +399,24 @@ def test_motion_without_contact_is_mujocos(device: str) -> None:
             sim.step(100)
         np.testing.assert_allclose(ours.state.qpos, stock.state.qpos, atol=1e-5)
         np.testing.assert_allclose(ours.state.qvel, stock.state.qvel, atol=1e-4)
+
+
+def test_a_tower_stands_as_still_beside_a_robot(device):
+    """With joints the sweeps are in contact space: a tower must not sway because of it."""
+    cubes = "".join(
+        f'<body pos="0 0 {0.05 + 0.1 * i}"><freejoint/><geom type="box" size="0.05 0.05 0.05" mass="1"/></body>'
+        for i in range(10)
+    )
+    xml = f"""<mujoco><option timestep="0.01"/><worldbody><geom type="plane" size="5 5 1" friction="0.8"/>{cubes}
+      <body pos="2 0 1"><joint axis="0 1 0"/><geom type="capsule" size="0.02" fromto="0 0 0 0.3 0 0"/></body>
+      </worldbody></mujoco>"""
+    sim = stickslip.Simulation(xml, stickslip.ConeSweep(), nworld=4, device=device)
+    qpos, rng = sim.qpos.numpy(), np.random.default_rng(1)
+    for i in range(10):
+        qpos[:, 7 * i : 7 * i + 2] += rng.uniform(-0.005, 0.005, (4, 2))
+        half = rng.uniform(-0.05, 0.05, 4)
+        qpos[:, 7 * i + 3], qpos[:, 7 * i + 6] = np.cos(half), np.sin(half)
+    sim.qpos = qpos
+    sim.step(600)
+    assert np.abs(sim.qvel.numpy()[:, :60]).max() < 2e-3
+    np.testing.assert_allclose(sim.qpos.numpy()[:, 65], 0.95, atol=1e-3)

@@ -29,7 +29,8 @@ MOST_OF_PAIR = wp.constant(8)
 
 FIXED = wp.constant(0)
 LONE = wp.constant(1)
-"""How a body moves in a model of free bodies: not at all, or by itself."""
+LINKED = wp.constant(2)
+"""How a body moves: not at all, by itself, or with others of its tree."""
 
 
 LIMIT = wp.constant(1)
@@ -71,7 +72,7 @@ class Tree:
     geom_bodyid: wp.array[int]
     geom_local: wp.array[int]  # number of a geom among those of its body
     maxgeom: int  # most geoms of one body
-    body_kind: wp.array[int]  # FIXED or LONE
+    body_kind: wp.array[int]  # FIXED, LONE or LINKED
     dof_treeid: wp.array[int]
     tree_dofadr: wp.array[int]
     tree_lone: wp.array[int]  # the body of a tree

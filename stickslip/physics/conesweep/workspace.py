@@ -144,6 +144,7 @@ def _make_space(mjm: mujoco.MjModel, d: mjw.Data, columns: Sequence[Sequence[int
     space.L4 = wp.zeros(nworld * space.L4_size, dtype=wp.vec4)
     space.root = wp.zeros((nworld, 4 * fours * space.nchunk), dtype=float)
     space.nactive = wp.zeros(nworld, dtype=int)
+    space.stacked = wp.zeros(nworld, dtype=int)
     space.row = wp.zeros(nworld * space.nblock * BLOCK_RECORD, dtype=wp.vec4)
     space.row_z = wp.zeros(nworld * space.row_size, dtype=wp.vec4)
     space.equality_z = wp.zeros(nworld * space.equality_size, dtype=wp.vec4)

@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 import warp as wp
 
-from stickslip.physics.conesweep.layout import FIXED, LONE, Tree
+from stickslip.physics.conesweep.layout import FIXED, LINKED, LONE, Tree
 from stickslip.physics.conesweep.prepare.rows import (
     BALL_LIMIT,
     JOINT_COUPLING,
@@ -61,9 +61,10 @@ def make_tree(mjm: mujoco.MjModel, m: rowfree.Model) -> Tree:
     tree.nbody, tree.nv, tree.ntree = mjm.nbody, mjm.nv, mjm.ntree
     tree.body_rootid, tree.body_weldid, tree.body_treeid = m.body_rootid, m.body_weldid, m.body_treeid
     tree.dof_treeid, tree.tree_dofadr = m.dof_treeid, m.tree_dofadr
-    lone = np.unique(mjm.body_weldid[mjm.dof_bodyid])
+    moved = np.unique(mjm.body_weldid[mjm.dof_bodyid])
+    bodies_of_tree = np.bincount(mjm.body_treeid[moved], minlength=mjm.ntree)
     kind = np.full(mjm.nbody, int(FIXED))
-    kind[lone] = int(LONE)
+    kind[moved] = np.where(bodies_of_tree[mjm.body_treeid[moved]] > 1, int(LINKED), int(LONE))
     tree.body_kind = ints(kind)
     tree.tree_lone = ints(mjm.body_weldid[mjm.dof_bodyid[mjm.tree_dofadr]])
     chains = chains_of(mjm)

@@ -355,12 +355,15 @@ for (int first = 0; first < 6 * nequality; first += whole(6)) {
 }
 // Contacts
 const int adr = work.adr.data[worldid], num = exists ? work.num.data[worldid] : 0;
+bool is_stacked = false;
 float speeds[contact_rows], with_normal[contact_rows], itself[contact_rows], with_first[contact_rows];
 for (int first = 0; first < contact_rows * num; first += whole(contact_rows)) {
     const int n = (first + lane) / contact_rows, r = (first + lane) % contact_rows;
     const bool exists_here = (lanes == 1 || lane < whole(contact_rows)) && n < num;
     const int i = exists_here ? adr + n : 0, con = exists_here ? work.con.data[i] : 0, dim = contacts.dim.data[con];
     const int* const pair = reinterpret_cast<const int*>(work.bodies.data) + 2 * (adr + work.of_pair.data[i]);
+    const bool are_lone = exists_here && tree.body_kind.data[pair[0]] == lone && tree.body_kind.data[pair[1]] == lone;
+    is_stacked = COUNT_ALL(are_lone) > 0 || is_stacked;
     const Mask mask = exists_here ? (Mask)(space.body_mask.data[pair[0]] | space.body_mask.data[pair[1]]) : (Mask)0;
     const int size = COUNT_BITS(mask) * fours;
     const Four* const touch = reinterpret_cast<const Four*>(work.touch.data) + touch_rows * i;
@@ -420,3 +423,4 @@ for (int first = 0; first < contact_rows * num; first += whole(contact_rows)) {
         record[11] = Four{grip(mu[4]), surface[0], work.hand.data[i] * surface[1], surface[2]};
     }
 }
+if (exists && lane == 0) space.stacked.data[worldid] = is_stacked ? 1 : 0;

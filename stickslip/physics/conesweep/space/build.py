@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import warp as wp
 
-from stickslip.physics.conesweep.layout import Bodies, Contacts, Equalities, RowSet, Tree, Work
+from stickslip.physics.conesweep.layout import LONE, Bodies, Contacts, Equalities, RowSet, Tree, Work
 from stickslip.physics.conesweep.memory.warm_start import BOUNCE
 from stickslip.physics.conesweep.pack import FORCE, TOUCH
 from stickslip.physics.conesweep.prepare.inertia import TINY
@@ -110,6 +110,7 @@ def _build_kernel(shape: Shape, chunks_in_registers: int) -> wp.Kernel:
         chunks_in_registers=chunks_in_registers,
         touch_rows=int(TOUCH),
         inner=INNER,
+        lone=int(LONE),
         locked=LOCKED,
         least=float(MIN_FRICTION),
         bounce=float(BOUNCE),

@@ -75,6 +75,7 @@ class Space:
     L4: wp.array[wp.vec4]  # (nworld L4_size,) L by chunks, where H = L' D L
     root: wp.array2d[float]  # (nworld, dofs of all chunks) root of one over D
     nactive: wp.array[int]  # (nworld,) blocks that act
+    stacked: wp.array[int]  # (nworld,) whether bodies that move by themselves touch each other
     row: wp.array[wp.vec4]  # records of blocks of rows that act
     row_z: wp.array[wp.vec4]
     equality: wp.array[wp.vec4]  # records

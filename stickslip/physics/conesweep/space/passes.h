@@ -1,5 +1,6 @@
-// The order: the warm start acts; then for each substep its sweeps with their passes, and one that takes out depth. Always in
-// the same order: forth and back, the unit where it turns would be resolved twice in a row.
+// The order: the warm start acts; then for each substep its sweeps with their passes, and one that takes out depth. Passes go in
+// one order: forth and back, the contact where they turn is resolved twice in a row. Where bodies that move by themselves
+// touch each other there are more passes, forth and back: what a stack carries has to go up and down.
 
 // Marks all forces (gain 0), or lets them go on by `gain` times their change since then.
 const auto mark_forces = [&](bool acts, float gain) {
@@ -34,6 +35,7 @@ const auto mark_forces = [&](bool acts, float gain) {
 const int most_sweeps = MOST_IN_WARP(substeps) * sweeps, most_passes = MOST_IN_WARP(passes);
 const int most_blocks = MOST_IN_WARP(nblock), most_equalities = MOST_IN_WARP(nequality), most_contacts = MOST_IN_WARP(num);
 const int nsweep = substeps * sweeps;
+const bool is_stacked = space.stacked.data[worldid] != 0;
 // the warm start
 ROLLED
 for (int e = 0; has_rows && e < most_blocks; ++e) {
@@ -84,7 +86,7 @@ for (int n = 0; any && n < most_sweeps; ++n) {
         ROLLED
         for (int e = 0; e < most_contacts; ++e) {
             Touch t;
-            fetch_contact(t, e, goes_on);
+            fetch_contact(t, is_stacked && run % 2 == 1 ? num - 1 - e : e, goes_on && e < num);
             settle_contact(t, is_first);
         }
     }

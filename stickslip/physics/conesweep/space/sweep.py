@@ -8,7 +8,7 @@ from stickslip.physics.conesweep.layout import FRICTION, LIMIT, Bodies, Equaliti
 from stickslip.physics.conesweep.memory.report import Result
 from stickslip.physics.conesweep.space.build import native
 from stickslip.physics.conesweep.space.layout import Shape, Space
-from stickslip.physics.conesweep.substeps import count_coupled_passes, count_substeps
+from stickslip.physics.conesweep.substeps import count_coupled_passes, count_coupled_substeps
 from stickslip.physics.conesweep.sweep.aitken import ALIKE, ASTRAY
 from stickslip.physics.conesweep.sweep.cone import CLOSE
 from stickslip.physics.conesweep.sweep.settle import DEEP, GROWTH, PUSH_OUT
@@ -96,7 +96,7 @@ def sweep_kernel(shape: Shape) -> wp.Kernel:
         exists = worldid < result.qacc.shape[0]
         worldid = wp.min(worldid, result.qacc.shape[0] - 1)
         dt = bodies.timestep[worldid % bodies.timestep.shape[0]]
-        substeps = count_substeps(settings.substeps, dt)
+        substeps = count_coupled_substeps(settings.substeps, dt)
         share = 1.0 - wp.pow(1.0 - settings.correction, 1.0 / float(substeps))  # of the depth, in a substep
         sweep(
             work,
@@ -112,7 +112,7 @@ def sweep_kernel(shape: Shape) -> wp.Kernel:
             jump,
             substeps,
             settings.sweeps,
-            count_coupled_passes(settings.passes),
+            count_coupled_passes(settings.passes, space.stacked[worldid]),
             exists,
             worldid,
             lane,
