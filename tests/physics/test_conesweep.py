@@ -410,7 +410,7 @@ def test_a_tower_stands_as_still_beside_a_robot(device):
     xml = f"""<mujoco><option timestep="0.01"/><worldbody><geom type="plane" size="5 5 1" friction="0.8"/>{cubes}
       <body pos="2 0 1"><joint axis="0 1 0"/><geom type="capsule" size="0.02" fromto="0 0 0 0.3 0 0"/></body>
       </worldbody></mujoco>"""
-    sim = stickslip.Simulation(xml, stickslip.ConeSweep(), nworld=4, device=device)
+    sim = ss.Simulation(xml, ss.ConeSweep(), nworld=4, device=device)
     qpos, rng = sim.qpos.numpy(), np.random.default_rng(1)
     for i in range(10):
         qpos[:, 7 * i : 7 * i + 2] += rng.uniform(-0.005, 0.005, (4, 2))
