@@ -132,7 +132,6 @@ def _make_space(mjm: mujoco.MjModel, d: mjw.Data, columns: Sequence[Sequence[int
     longest = min(space.nchunk, int(np.sort(count_bits(masks["row"]))[-4:].sum()))
     space.row_size = space.nblock * 4 * fours * longest
     space.contact_fours = fours * longest_contact(masks["body"])
-    space.longest = max(fours * longest, space.contact_fours, *(fours * count_bits(masks["equality"])), 1)
     space.moves = wp.array(moves, dtype=int)
     for name, mask in masks.items():
         setattr(space, f"{name}_mask", wp.array(mask, dtype=wp.uint64))
@@ -288,7 +287,7 @@ def _lanes(mjm: mujoco.MjModel, d: mjw.Data) -> tuple[int, int, int]:
 def _lanes_of_row(mjm: mujoco.MjModel, d: mjw.Data) -> int:
     """Lanes that share a row in contact space on CUDA: a chunk of dofs each, or several where there are many worlds."""
     chunks = -(-mjm.nv // (4 * fours_of_chunk(mjm.nv)))
-    return lanes(4, chunks, min(SWEEP_THREADS / d.nworld, int(WARP)))
+    return lanes(8, chunks, min(SWEEP_THREADS / d.nworld, int(WARP)))
 
 
 def is_rough(mjm: mujoco.MjModel) -> bool:

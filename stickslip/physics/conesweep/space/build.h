@@ -13,8 +13,8 @@ int taken = 0;  // of shared memory, in vectors of four
 if (L4 == mine) taken = space.L4_size + nv;
 if (taken + (7 * nv + 3) / 4 <= share_of) {
     float* const near_axes = reinterpret_cast<float*>(mine + taken);
-    for (int n = lane; n < 6 * nv; n += lanes) near_axes[n] = axes[n];
-    for (int n = lane; n < nv; n += lanes) near_axes[6 * nv + n] = v_free[n];
+    copy_floats(near_axes, axes, 6 * nv);
+    copy_floats(near_axes + 6 * nv, v_free, nv);
     axes = near_axes;
     v_free = near_axes + 6 * nv;
     taken += (7 * nv + 3) / 4;
@@ -23,63 +23,20 @@ if (taken + (7 * nv + 3) / 4 <= share_of) {
 
 const auto place_in = [&](Mask mask, int chunk) { return COUNT_BITS(mask & (((Mask)1 << chunk) - 1)) * fours; };
 // Rows are made in shared memory, where they fit, and then stored.
-Four* const none = nullptr;
+Four* bench = nullptr;
+int pitch = 0;
+const auto clear_bench = [&](int size) {
 #if defined(__CUDA_ARCH__)
-const int pitch = space.longest | 1;  // odd: lanes meet different banks
-Four* const bench = taken + lanes * pitch <= share_of ? mine + taken : none;
-#else
-const int pitch = 0;
-Four* const bench = none;
+    pitch = MOST_IN_WARP(size) | 1;  // odd: lanes meet different banks
+    bench = taken + lanes * pitch <= share_of ? mine + taken : nullptr;
 #endif
+};
 const auto row_at = [&](int of_lane, Four* far) { return bench ? bench + of_lane * pitch : far; };
 const auto store_row = [&](const Four* z, int size, Four* far) {
     for (int n = 0; bench && n < size; ++n) far[n] = z[n];
 };
-// z = D^-1/2 L'^-1 z, from the last dof to the first; in registers where there are few chunks.
-#if defined(__CUDA_ARCH__)
-constexpr bool in_registers = chunks_in_registers > 0;
-#else
-constexpr bool in_registers = false;
-#endif
-const auto solve_in_registers = [&](Four* z, Mask mask) {
-    constexpr int most = chunks_in_registers > 0 ? chunks_in_registers : 1;
-    Four x[most * fours];
-    UNROLLED
-    for (int chunk = 0; chunk < most; ++chunk) {
-        UNROLLED
-        for (int n = 0; n < fours; ++n) x[chunk * fours + n] = mask >> chunk & 1 ? z[place_in(mask, chunk) + n] : zero;
-    }
-    UNROLLED
-    for (int chunk = most - 1; chunk >= 0; --chunk) {
-        if (chunk >= space.nchunk) continue;
-        ROLLED
-        for (int m = 4 * fours - 1; m >= 0; --m) {
-            float value = 0.0f;
-            UNROLLED
-            for (int n = 0; n < fours; ++n) value = m / 4 == n ? part(x[chunk * fours + n], m % 4) : value;
-            if (value == 0.0f) continue;
-            const Place place = dofs[chunk * 4 * fours + m];
-            const Mask above = chunks_at(place);
-            const Four* l = L4 + place.adr;
-            UNROLLED
-            for (int to = 0; to <= chunk; ++to) {
-                if (!(above >> to & 1)) continue;
-                UNROLLED
-                for (int n = 0; n < fours; ++n, ++l) add(x[to * fours + n], -value, *l);
-            }
-        }
-    }
-    UNROLLED
-    for (int chunk = 0; chunk < most; ++chunk) {
-        if (!(mask >> chunk & 1)) continue;
-        UNROLLED
-        for (int n = 0; n < fours; ++n) {
-            const Four s = root[chunk * fours + n], a = x[chunk * fours + n];
-            z[place_in(mask, chunk) + n] = Four{a.x * s.x, a.y * s.y, a.z * s.z, a.w * s.w};
-        }
-    }
-};
-const auto solve_in_memory = [&](Four* z, Mask mask) {
+// z = D^-1/2 L'^-1 z, from the last dof to the first
+const auto solve_half = [&](Four* z, Mask mask) {
     for (Mask left = mask; left != 0;) {
         const int chunk = HIGHEST_BIT(left), base = place_in(mask, chunk);
         left ^= (Mask)1 << chunk;
@@ -125,10 +82,6 @@ const auto solve_in_memory = [&](Four* z, Mask mask) {
             z[base + n] = Four{own_part[n].x * s.x, own_part[n].y * s.y, own_part[n].z * s.z, own_part[n].w * s.w};
         }
     }
-};
-const auto solve_half = [&](Four* z, Mask mask) {
-    if (in_registers) solve_in_registers(z, mask);
-    else solve_in_memory(z, mask);
 };
 // A row between two bodies, which is a wrench (torque, force) at a point, and its velocity; whether the tree itself holds the
 // bodies in this direction: what moves both moves them alike, and little is left of either.
@@ -228,6 +181,7 @@ for (int first = 0; first < 4 * nblock; first += whole(4)) {
     const Mask mask = mask_of(record[8].y, record[8].z);
     const int row = exists_here ? reinterpret_cast<const int*>(record + 11)[r] : -1;
     const int kind = row >= 0 ? kinds[row] : 0, size = COUNT_BITS(mask) * fours;
+    clear_bench(exists_here ? size : 0);
     Four* const far = row_z + bits(record[8].x) + r * size;
     Four* const z = row_at(lane, far);
     float speed = 0.0f;
@@ -286,6 +240,7 @@ for (int first = 0; first < 6 * nequality; first += whole(6)) {
     const int count = exists_here ? equalities.active.data[place] : 0;
     const Mask mask = (Mask)space.equality_mask.data[exists_here ? n : 0];
     const int size = COUNT_BITS(mask) * fours;
+    clear_bench(exists_here ? size : 0);
     Four* const far = reinterpret_cast<Four*>(space.equality_z.data) + (size_t)worldid * space.equality_size
         + space.equality_adr.data[exists_here ? n : 0] + r * size;
     Four* const z = row_at(lane, far);
@@ -368,6 +323,7 @@ for (int first = 0; first < contact_rows * num; first += whole(contact_rows)) {
     const int size = COUNT_BITS(mask) * fours;
     const Four* const touch = reinterpret_cast<const Four*>(work.touch.data) + touch_rows * i;
     const Four a = touch[0], b = touch[1];
+    clear_bench(size);
     Four* const far = reinterpret_cast<Four*>(space.contact_z.data) + (size_t)con * contact_rows * space.contact_fours + r * size;
     Four* const z = row_at(lane, far);
     Four* const record = reinterpret_cast<Four*>(space.contact.data) + (size_t)i * contact_record;

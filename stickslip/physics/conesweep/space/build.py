@@ -34,16 +34,13 @@ INNER = 4
 MASK = 32
 """Chunks of dofs that a short mask has; others have twice as many."""
 
-IN_REGISTERS = 16
-"""Vectors of four dofs that a row has at most to be solved for in registers, on CUDA."""
-
 THREADS = 128
 """Threads of a block on CUDA."""
 
-REGISTERS = 128
+REGISTERS = 64
 """Registers per thread: memory is far away, and with so many a multiprocessor has threads enough to wait for it."""
 
-SHARED = 32768
+SHARED = 26624
 """Shared memory of a block on CUDA, for the factors and rows of its worlds [bytes]."""
 
 
@@ -94,20 +91,17 @@ def gather_factors(matrix: Matrix, space: Space, worldid: int, lane: int, nlane:
 @functools.cache
 def build_kernel(shape: Shape) -> wp.Kernel:
     """`build` for models of this shape; on CUDA a warp makes the rows of a world."""
-    all_chunks = shape.lanes * shape.chunks
-    in_registers = all_chunks if 1 < shape.lanes and all_chunks * shape.fours <= IN_REGISTERS else 0
-    lanes = int(WARP) if shape.lanes > 1 else 1
-    return _build_kernel(shape._replace(lanes=lanes, chunks=1 if all_chunks <= MASK else 2 * MASK), in_registers)
+    chunks = 1 if shape.lanes * shape.chunks <= MASK else 2 * MASK
+    return _build_kernel(shape._replace(lanes=int(WARP) if shape.lanes > 1 else 1, chunks=chunks))
 
 
 @functools.cache
-def _build_kernel(shape: Shape, chunks_in_registers: int) -> wp.Kernel:
+def _build_kernel(shape: Shape) -> wp.Kernel:
     source = native(
         ["build"],
         shape,
         block_threads=THREADS,
         shared_fours=SHARED // 16,
-        chunks_in_registers=chunks_in_registers,
         touch_rows=int(TOUCH),
         inner=INNER,
         lone=int(LONE),

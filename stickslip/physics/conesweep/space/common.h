@@ -76,6 +76,15 @@ const auto copy = [&](Four* to, const Four* from, int count) {
 #endif
     }
 };
+const auto copy_floats = [&](float* to, const float* from, int count) {
+    for (int n = lane; n < count; n += lanes) {
+#if __CUDA_ARCH__ >= 800
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((unsigned)__cvta_generic_to_shared(to + n)), "l"(from + n));
+#else
+        to[n] = from[n];
+#endif
+    }
+};
 #endif
 const auto arrive = [&]() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

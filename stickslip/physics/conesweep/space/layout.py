@@ -64,7 +64,6 @@ class Space:
     row_size: int
     equality_size: int
     contact_fours: int  # longest row of a contact, in vectors of four
-    longest: int  # longest of all rows
     moves: wp.array2d[int]  # (nbody, nchunk) dofs of a chunk that move a body, as bits
     body_mask: wp.array[wp.uint64]  # (nbody,) chunks of the dofs that move a body
     dof: wp.array[wp.vec4i]  # (nv,) where its row of L4 begins; halves of a mask: its chunk and those above it
