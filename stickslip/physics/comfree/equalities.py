@@ -7,7 +7,7 @@ import mujoco_warp as mjw
 import warp as wp
 
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import Gains, Workspace, row_force, row_mass
+from stickslip.physics.comfree.rows import Gains, Workspace, count_work, row_force, row_mass
 from stickslip.physics.mjwarp.contact import conjugate, mul_quat, point_velocity, wrench_at
 from stickslip.physics.mjwarp.geometry import coupling, equality_frames
 from stickslip.physics.mjwarp.private import ConstraintType, EqType, vec5, vec12
@@ -77,6 +77,7 @@ def resolve_bodies(
     rows: Rows,
     # Out:
     wrench_out: wp.array2d[wp.spatial_vector],
+    work_out: wp.array[float],
 ):
     """A connect (3 rows) or weld (6 rows) between two bodies or sites."""
     data = equalities.data[worldid % equalities.data.shape[0], eqid]
@@ -119,18 +120,20 @@ def resolve_bodies(
     size = wp.sqrt(wp.length_sq(gap) + wp.length_sq(turn))
     force = wp.vec3()
     torque = wp.vec3()
-    mass = row_mass(solimp, size, inverse[0])
+    mass = row_mass(gains, worldid, solimp, size, inverse[0])
     kind = int(ConstraintType.EQUALITY)
     for i in range(3):
         force[i] = row_force(gains, worldid, mass, velocity[i], gap[i])
+        count_work(gains, worldid, mass, force[i], force[i], work_out)
         store_row(rows, worldid, base + i, kind, eqid, gap[i], 0.0, mass, 0.0, force[i])
     if is_weld:
         spin = wp.spatial_top(twist1) - wp.spatial_top(twist2)
         rate = weld_rotation(conj2, spin, quat1, scale)
-        mass = row_mass(solimp, size, inverse[1])
+        mass = row_mass(gains, worldid, solimp, size, inverse[1])
         moment = wp.vec3()
         for i in range(3):
             moment[i] = row_force(gains, worldid, mass, rate[i], turn[i])
+            count_work(gains, worldid, mass, moment[i], moment[i], work_out)
             store_row(rows, worldid, base + 3 + i, kind, eqid, turn[i], 0.0, mass, 0.0, moment[i])
         # the transpose of omega -> rate, axis by axis
         torque = wp.vec3(
@@ -165,6 +168,7 @@ def resolve_joints(
     rows: Rows,
     # Out:
     qfrc_row_out: wp.array2d[float],
+    work_out: wp.array[float],
 ):
     """The first joint follows a polynomial of the second, or stays where it is."""
     data = equalities.data[worldid % equalities.data.shape[0], eqid]
@@ -184,9 +188,10 @@ def resolve_joints(
     if jnt2 >= 0:
         dof2 = jnt_dofadr[jnt2]
         u -= slope * free_velocity(gains.timestep, qvel_in, qacc_free_in, worldid, dof2)
-        inverse += dof_invweight0[invweight_id, dof2]
-    mass = row_mass(equalities.solimp[worldid % equalities.solimp.shape[0], eqid], phi, inverse)
+        inverse += slope * slope * dof_invweight0[invweight_id, dof2]
+    mass = row_mass(gains, worldid, equalities.solimp[worldid % equalities.solimp.shape[0], eqid], phi, inverse)
     force = row_force(gains, worldid, mass, u, phi)
+    count_work(gains, worldid, mass, force, force, work_out)
     store_row(rows, worldid, base, int(ConstraintType.EQUALITY), eqid, phi, 0.0, mass, 0.0, force)
     wp.atomic_add(qfrc_row_out, worldid, dof1, force)
     if dof2 >= 0:
@@ -211,6 +216,7 @@ def resolve_tendons(
     rows: Rows,
     # Out:
     qfrc_row_out: wp.array2d[float],
+    work_out: wp.array[float],
 ):
     """The length of the first tendon follows a polynomial of the second's, or stays as it is."""
     data = equalities.data[worldid % equalities.data.shape[0], eqid]
@@ -227,9 +233,10 @@ def resolve_tendons(
     phi, slope = coupling(data, first, second, ten2 >= 0)
     if ten2 >= 0:
         u -= slope * tendon_free_velocity(gains.timestep, tendons, qvel_in, qacc_free_in, worldid, ten2)
-        inverse += tendons.invweight0[invweight_id, ten2]
-    mass = row_mass(equalities.solimp[worldid % equalities.solimp.shape[0], eqid], phi, inverse)
+        inverse += slope * slope * tendons.invweight0[invweight_id, ten2]
+    mass = row_mass(gains, worldid, equalities.solimp[worldid % equalities.solimp.shape[0], eqid], phi, inverse)
     force = row_force(gains, worldid, mass, u, phi)
+    count_work(gains, worldid, mass, force, force, work_out)
     store_row(rows, worldid, base, int(ConstraintType.EQUALITY), eqid, phi, 0.0, mass, 0.0, force)
     pull_tendon(tendons, worldid, ten1, force, qfrc_row_out)
     if ten2 >= 0:
@@ -270,6 +277,7 @@ def _resolve_equality(
     # Out:
     wrench_out: wp.array2d[wp.spatial_vector],
     qfrc_row_out: wp.array2d[float],
+    work_out: wp.array[float],
 ):
     """One equality constraint; its rows follow those of the active ones before it, so their order is MuJoCo's."""
     worldid, index = wp.tid()
@@ -304,6 +312,7 @@ def _resolve_equality(
             base,
             rows,
             qfrc_row_out,
+            work_out,
         )
     elif kind == int(EqType.TENDON):
         resolve_tendons(
@@ -318,6 +327,7 @@ def _resolve_equality(
             base,
             rows,
             qfrc_row_out,
+            work_out,
         )
     else:
         resolve_bodies(
@@ -339,6 +349,7 @@ def _resolve_equality(
             base,
             rows,
             wrench_out,
+            work_out,
         )
 
 
@@ -376,5 +387,5 @@ def resolve_equalities(m: Model, d: mjw.Data, s: Workspace) -> None:
             s.qacc_free,
             s.twist,
         ],
-        outputs=[s.rows, d.ne, s.wrench, s.qfrc_row],
+        outputs=[s.rows, d.ne, s.wrench, s.qfrc_row, s.work],
     )

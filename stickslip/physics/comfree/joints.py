@@ -5,7 +5,7 @@ import warp as wp
 from mujoco_warp import JointType
 
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import Gains, Workspace, row_force, row_mass, unilateral
+from stickslip.physics.comfree.rows import Gains, Workspace, count_work, row_force, row_mass, unilateral
 from stickslip.physics.mjwarp.geometry import ball_limit, nearer_limit
 from stickslip.physics.mjwarp.private import ConstraintType, vec5
 from stickslip.physics.mjwarp.rows import (
@@ -41,6 +41,7 @@ def _resolve_friction(
     nf_out: wp.array[int],
     # Out:
     qfrc_row_out: wp.array2d[float],
+    work_out: wp.array[float],
 ):
     """Dry friction of dofs (the first nv threads of a world) and tendons (the rest), within +-frictionloss."""
     worldid, index = wp.tid()
@@ -49,9 +50,11 @@ def _resolve_friction(
         if limit <= 0.0:
             return
         inverse = dof_invweight0[worldid % dof_invweight0.shape[0], index]
-        mass = row_mass(dof_solimp[worldid % dof_solimp.shape[0], index], 0.0, inverse)
+        mass = row_mass(gains, worldid, dof_solimp[worldid % dof_solimp.shape[0], index], 0.0, inverse)
         u = free_velocity(gains.timestep, qvel_in, qacc_free_in, worldid, index)
-        force = wp.clamp(row_force(gains, worldid, mass, u, 0.0), -limit, limit)
+        free = row_force(gains, worldid, mass, u, 0.0)
+        force = wp.clamp(free, -limit, limit)
+        count_work(gains, worldid, mass, free, force, work_out)
         wp.atomic_add(nf_out, worldid, 1)
         row = wp.atomic_add(rows.nefc, worldid, 1)
         store_row(rows, worldid, row, int(ConstraintType.FRICTION_DOF), index, 0.0, 0.0, mass, limit, force)
@@ -62,9 +65,11 @@ def _resolve_friction(
         if limit <= 0.0:
             return
         inverse = tendons.invweight0[worldid % tendons.invweight0.shape[0], tenid]
-        mass = row_mass(tendon_solimp_fri[worldid % tendon_solimp_fri.shape[0], tenid], 0.0, inverse)
+        mass = row_mass(gains, worldid, tendon_solimp_fri[worldid % tendon_solimp_fri.shape[0], tenid], 0.0, inverse)
         u = tendon_free_velocity(gains.timestep, tendons, qvel_in, qacc_free_in, worldid, tenid)
-        force = wp.clamp(row_force(gains, worldid, mass, u, 0.0), -limit, limit)
+        free = row_force(gains, worldid, mass, u, 0.0)
+        force = wp.clamp(free, -limit, limit)
+        count_work(gains, worldid, mass, free, force, work_out)
         wp.atomic_add(nf_out, worldid, 1)
         row = wp.atomic_add(rows.nefc, worldid, 1)
         store_row(rows, worldid, row, int(ConstraintType.FRICTION_TENDON), tenid, 0.0, 0.0, mass, limit, force)
@@ -93,6 +98,7 @@ def _resolve_joint_limit(
     nl_out: wp.array[int],
     # Out:
     qfrc_row_out: wp.array2d[float],
+    work_out: wp.array[float],
 ):
     """Limit of a hinge, slide or ball joint, pushing only."""
     worldid, index = wp.tid()
@@ -122,8 +128,10 @@ def _resolve_joint_limit(
         u = sign * free_velocity(gains.timestep, qvel_in, qacc_free_in, worldid, dofid)
         vel = sign * qvel_in[worldid, dofid]
     inverse = dof_invweight0[worldid % dof_invweight0.shape[0], dofid]
-    mass = row_mass(jnt_solimp[worldid % jnt_solimp.shape[0], jntid], phi, inverse)
-    force = unilateral(row_force(gains, worldid, mass, u, phi), gains.smoothing)
+    mass = row_mass(gains, worldid, jnt_solimp[worldid % jnt_solimp.shape[0], jntid], phi, inverse)
+    free = row_force(gains, worldid, mass, u, phi)
+    force = unilateral(free, gains.smoothing)
+    count_work(gains, worldid, mass, free, force, work_out)
     wp.atomic_add(nl_out, worldid, 1)
     row = wp.atomic_add(rows.nefc, worldid, 1)
     store_row(rows, worldid, row, int(ConstraintType.LIMIT_JOINT), jntid, dist, margin, mass, 0.0, force)
@@ -154,6 +162,7 @@ def _resolve_tendon_limit(
     nl_out: wp.array[int],
     # Out:
     qfrc_row_out: wp.array2d[float],
+    work_out: wp.array[float],
 ):
     """Limit of a tendon's length, pushing only."""
     worldid, index = wp.tid()
@@ -166,8 +175,10 @@ def _resolve_tendon_limit(
         return
     u = sign * tendon_free_velocity(gains.timestep, tendons, qvel_in, qacc_free_in, worldid, tenid)
     inverse = tendons.invweight0[worldid % tendons.invweight0.shape[0], tenid]
-    mass = row_mass(tendon_solimp_lim[worldid % tendon_solimp_lim.shape[0], tenid], phi, inverse)
-    force = unilateral(row_force(gains, worldid, mass, u, phi), gains.smoothing)
+    mass = row_mass(gains, worldid, tendon_solimp_lim[worldid % tendon_solimp_lim.shape[0], tenid], phi, inverse)
+    free = row_force(gains, worldid, mass, u, phi)
+    force = unilateral(free, gains.smoothing)
+    count_work(gains, worldid, mass, free, force, work_out)
     wp.atomic_add(nl_out, worldid, 1)
     row = wp.atomic_add(rows.nefc, worldid, 1)
     store_row(rows, worldid, row, int(ConstraintType.LIMIT_TENDON), tenid, dist, margin, mass, 0.0, force)
@@ -193,7 +204,7 @@ def resolve_friction(m: Model, d: mjw.Data, s: Workspace) -> None:
             d.qvel,
             s.qacc_free,
         ],
-        outputs=[s.rows, d.nf, s.qfrc_row],
+        outputs=[s.rows, d.nf, s.qfrc_row, s.work],
     )
 
 
@@ -216,7 +227,7 @@ def resolve_limits(m: Model, d: mjw.Data, s: Workspace) -> None:
             d.qvel,
             s.qacc_free,
         ],
-        outputs=[s.rows, d.nl, s.qfrc_row],
+        outputs=[s.rows, d.nl, s.qfrc_row, s.work],
     )
     wp.launch(
         _resolve_tendon_limit,
@@ -231,5 +242,5 @@ def resolve_limits(m: Model, d: mjw.Data, s: Workspace) -> None:
             d.qvel,
             s.qacc_free,
         ],
-        outputs=[s.rows, d.nl, s.qfrc_row],
+        outputs=[s.rows, d.nl, s.qfrc_row, s.work],
     )

@@ -3,6 +3,7 @@
 import mujoco_warp as mjw
 import warp as wp
 
+from stickslip.physics.comfree.bound import bound_forces
 from stickslip.physics.comfree.contacts import resolve_contacts
 from stickslip.physics.comfree.equalities import resolve_equalities
 from stickslip.physics.comfree.joints import resolve_friction, resolve_limits
@@ -63,6 +64,7 @@ def touch(m: Model, d: mjw.Data, prediction: Prediction, s: Workspace | None) ->
     if not m.opt.disableflags & mjw.DisableBit.CONTACT:
         resolve_contacts(m, d, s, prediction.factor.H)
     gather_forces(m, d, s.wrench, s.qfrc_row)
+    bound_forces(m, d, s, prediction)
 
 
 def solve(m: Model, d: mjw.Data) -> Prediction:

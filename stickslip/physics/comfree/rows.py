@@ -13,6 +13,22 @@ from stickslip.physics.mjwarp.rows import MIN_INVERSE_MASS, Rows, Tendons, rows_
 wp.set_module_options({"enable_backward": False})
 
 
+MAX_GAIN = wp.constant(0.5)
+"""Largest share of its relative velocity that one contact or row may take away in a step."""
+
+
+@wp.func
+def stable_ratio(ratio: float, nfacet: int, k: float, d: float, timestep: float) -> float:
+    """r / (1 - r), cut so that all facets together stay within MAX_GAIN.
+
+    The facets change the normal velocity by -nfacet r/(1-r) (k dt + d) of itself; above 1 they reverse it, and
+    the contact throws bodies away. With MuJoCo's default solimp and the papers' k and d the cut never acts; with a
+    stiff solimp (0.99 0.999: ratio up to 999) it keeps (11) below what (10) calls exact.
+    """
+    gain = float(nfacet) * ratio * (k * timestep + d)
+    return ratio * wp.min(1.0, MAX_GAIN / wp.max(gain, 1.0e-10))
+
+
 @wp.func
 def impedance_force(mass: float, k: float, d: float, timestep: float, u: float, phi: float) -> float:
     """-K (u dt + phi) - D u with K = k M / dt and D = d M / dt, equations (8) and (11)."""
@@ -28,6 +44,17 @@ def unilateral(force: float, smoothing: float) -> float:
     return (wp.max(x, 0.0) + wp.log(1.0 + wp.exp(-wp.abs(x)))) / smoothing
 
 
+@wp.func
+def row_work(force: float, free: float, mass: float, k: float, d: float, timestep: float) -> float:
+    """A force times the velocity that is missing at its row, -(u + k phi / (k dt + d)); `free` is the force unclamped.
+
+    That velocity is the force that (8) has before its clamp, over K dt + D. A softplus pushes where none is missing:
+    there, the velocity that its force would need.
+    """
+    slope = mass / timestep * (k * timestep + d)
+    return wp.abs(force) * wp.max(wp.abs(free), wp.abs(force)) / wp.max(slope, 1.0e-20)
+
+
 @wp.struct
 class Gains:
     """ComFree's k_user and d_user, timestep and softplus sharpness; shapes (*,)."""
@@ -39,10 +66,13 @@ class Gains:
 
 
 @wp.func
-def row_mass(solimp: vec5, phi: float, inverse: float) -> float:
-    """M(phi) = r / (1 - r) over MuJoCo's approximate inverse mass of the row, equation (12)."""
+def row_mass(gains: Gains, worldid: int, solimp: vec5, phi: float, inverse: float) -> float:
+    """M(phi) = r / (1 - r) over MuJoCo's approximate inverse mass of the row, equation (12), cut like a contact's."""
+    timestep = gains.timestep[worldid % gains.timestep.shape[0]]
+    k = gains.stiffness[worldid % gains.stiffness.shape[0]]
+    d = gains.damping[worldid % gains.damping.shape[0]]
     r = impedance(solimp, phi)
-    return 1.0 / wp.max(inverse * (1.0 - r) / r, MIN_INVERSE_MASS)
+    return stable_ratio(r / (1.0 - r), 1, k, d, timestep) / wp.max(inverse, MIN_INVERSE_MASS)
 
 
 @wp.func
@@ -52,6 +82,15 @@ def row_force(gains: Gains, worldid: int, mass: float, u: float, phi: float) -> 
     k = gains.stiffness[worldid % gains.stiffness.shape[0]]
     d = gains.damping[worldid % gains.damping.shape[0]]
     return impedance_force(mass, k, d, timestep, u, phi)
+
+
+@wp.func
+def count_work(gains: Gains, worldid: int, mass: float, free: float, force: float, work_out: wp.array[float]):
+    """Add the `row_work` of one row to that of its world."""
+    timestep = gains.timestep[worldid % gains.timestep.shape[0]]
+    k = gains.stiffness[worldid % gains.stiffness.shape[0]]
+    d = gains.damping[worldid % gains.damping.shape[0]]
+    wp.atomic_add(work_out, worldid, row_work(force, free, mass, k, d, timestep))
 
 
 @dataclasses.dataclass
@@ -66,6 +105,7 @@ class Workspace:
         twist: of every body for v_s, about its tree's subtree_com      (nworld, nbody)
         wrench: on every body, about the same point                     (nworld, nbody)
         qfrc_row: force on single dofs                                  (nworld, nv)
+        work: sum of `row_work` over all rows and facets                (nworld,)
     """
 
     gains: Gains
@@ -75,6 +115,7 @@ class Workspace:
     twist: wp.array
     wrench: wp.array
     qfrc_row: wp.array
+    work: wp.array
 
 
 def make_workspace(m: Model, d: mjw.Data, qacc_free: wp.array) -> Workspace:
@@ -90,4 +131,5 @@ def make_workspace(m: Model, d: mjw.Data, qacc_free: wp.array) -> Workspace:
         twist=wp.empty((d.nworld, m.nbody), dtype=wp.spatial_vector),
         wrench=wp.empty((d.nworld, m.nbody), dtype=wp.spatial_vector),
         qfrc_row=wp.zeros((d.nworld, m.nv), dtype=float),
+        work=wp.zeros(d.nworld, dtype=float),
     )

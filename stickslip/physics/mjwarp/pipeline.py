@@ -80,11 +80,13 @@ class Prediction:
         qacc: H^-1 (tau - c), so that the velocity becomes v + dt qacc    (nworld, nv)
         factor: H and its factors; H is `d.M` where nothing is implicit
         M: M and its factors; None if they are in `d.qLD`, or nowhere
+        motion: H^-1 (tau - c + J' lambda), if the solve has found it as well    (nworld, nv)
     """
 
     qacc: wp.array
     factor: Factor
     M: Factor | None = None
+    motion: wp.array | None = None
 
 
 def integration_matrix(m: Model, d: mjw.Data) -> wp.array:
@@ -117,7 +119,9 @@ def predict_fused(m: Model, d: mjw.Data) -> Prediction:
 
 def accelerate(m: Model, d: mjw.Data, prediction: Prediction) -> None:
     """qacc = M^-1 (tau - c + J' lambda), with the factors of M that there are, or else fresh ones."""
-    if prediction.M is not None:
+    if prediction.motion is not None and prediction.factor is prediction.M:
+        wp.copy(d.qacc, prediction.motion)
+    elif prediction.M is not None:
         solve(m, d, prediction.M, d.qacc, d.efc.Ma)
     elif m.opt.run_qacc_smooth:
         mjw.solve_m(m, d, d.qacc, d.efc.Ma)
@@ -142,6 +146,8 @@ def find_motion(m: Model, d: mjw.Data, prediction: Prediction) -> Motion:
     """H^-1 (tau - c + J' lambda), with the factors of the prediction; where H = M, that is qacc."""
     if prediction.factor is prediction.M:
         return Motion(d.qacc)
+    if prediction.motion is not None:
+        return Motion(prediction.motion)
     qacc = wp.empty((d.nworld, m.nv), dtype=float)
     solve_motion(m, d, prediction.factor, qacc, d.efc.Ma)
     return Motion(qacc)
