@@ -92,6 +92,7 @@ class Result:
             errors are proportional to. Facet by facet, with the terms of the relative velocity that (8) multiplies; a
             row's phi is a difference of numbers of order one, so its spring counts with a unit length.
         qacc_terms: |M^-1| qfrc_terms, (nv,).
+        share: factor that all forces are cut by.
         time: next time.
     """
 
@@ -106,6 +107,7 @@ class Result:
     qfrc_smooth: np.ndarray
     qfrc_terms: np.ndarray
     qacc_terms: np.ndarray
+    share: float
     time: float
 
 
@@ -435,6 +437,7 @@ def step(
         qfrc_smooth=smooth,
         qfrc_terms=terms,
         qacc_terms=np.abs(m_inverse) @ terms,
+        share=share,
         time=float(after.time),
     )
 
