@@ -95,7 +95,7 @@ def gather_factors(matrix: Matrix, space: Space, worldid: int, lane: int, nlane:
 def build_kernel(shape: Shape) -> wp.Kernel:
     """`build` for models of this shape; on CUDA a warp makes the rows of a world."""
     all_chunks = shape.lanes * shape.chunks
-    in_registers = all_chunks if shape.lanes > 1 and all_chunks * shape.fours <= IN_REGISTERS else 0
+    in_registers = all_chunks if 1 < shape.lanes and all_chunks * shape.fours <= IN_REGISTERS else 0
     lanes = int(WARP) if shape.lanes > 1 else 1
     return _build_kernel(shape._replace(lanes=lanes, chunks=1 if all_chunks <= MASK else 2 * MASK), in_registers)
 
