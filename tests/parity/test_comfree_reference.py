@@ -109,3 +109,21 @@ def test_contacts_match_mujoco(name: str) -> None:
         for pair, dists in want_pairs.items():
             assert len(got_pairs[pair]) == len(dists), (label, pair)
             np.testing.assert_allclose(got_pairs[pair], dists, atol=1e-4, err_msg=f"{label} {pair}")
+
+
+@pytest.mark.parametrize("name", ["tumbling_implicitfast", "finger_servo", "gantry", "pile"])
+def test_bound_matches_reference(name: str) -> None:
+    """With gains so stiff that forces are cut, the step, and the forces that contacts report."""
+    parameters = {"stiffness": 0.2, "damping": 0.3}
+    stepped = step_warp(name, **parameters)
+    cut = 0
+    for world, label in enumerate(labels(name)):
+        found = errors(name, stepped, world, **parameters)
+        assert max(found.values()) <= TOLERANCE, (label, found)
+        want = comfree.step(models.load(name), states(name)[world], **parameters, contacts=stepped.contacts[world])
+        cut += want.share < 1.0
+        scale = np.abs(want.contact_force).max(initial=0.0) + FLOOR
+        np.testing.assert_allclose(
+            stepped.contact_force[world], want.contact_force, atol=TOLERANCE * scale, err_msg=label
+        )
+    assert cut

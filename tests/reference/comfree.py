@@ -10,11 +10,13 @@ Equation numbers are those of ComFree-Sim (arXiv 2603.12185), section III:
 * (6), (7) facets of the dual cone, (8) facet force, (9) velocity after contact,
 * (10) exact impedance, (11) gains, (12) heuristic impedance, (13) impedance curve.
 
-Three things differ from the text of the paper, on purpose. First, every ``M^-1 dt`` that advances a velocity is the
+Four things differ from the text of the paper, on purpose. First, every ``M^-1 dt`` that advances a velocity is the
 integrator's own, ``H^-1 dt``, with ``H = M + dt diag(damping)`` (Euler) or ``H = M - dt d(force)/d(velocity)``
 (implicitfast), so that a step without constraints is MuJoCo's step. Second, the facets of a friction direction come in
 pairs ``J_n + mu J_i`` and ``J_n - mu J_i``, MuJoCo's pyramid, which is (7) for a symmetric set of directions. Third,
-``r / (1 - r)`` of a contact is cut so that its facets together take away at most ``max_gain`` of the velocity.
+``r / (1 - r)`` of a contact or row is cut so that its facets together take away at most ``max_gain`` of the velocity.
+Fourth, all forces of a step are cut by one factor, so that together they make up at most the velocity that is missing,
+on the average over the forces.
 
 The exact impedance (10) concerns contacts; the other rows keep MuJoCo's diagonal approximation. Under implicitfast it
 takes a free body's block of ``H`` without the gyroscopic derivative, which is not symmetric. It never falls below
@@ -90,6 +92,7 @@ class Result:
             errors are proportional to. Facet by facet, with the terms of the relative velocity that (8) multiplies; a
             row's phi is a difference of numbers of order one, so its spring counts with a unit length.
         qacc_terms: |M^-1| qfrc_terms, (nv,).
+        share: factor that all forces are cut by.
         time: next time.
     """
 
@@ -104,6 +107,7 @@ class Result:
     qfrc_smooth: np.ndarray
     qfrc_terms: np.ndarray
     qacc_terms: np.ndarray
+    share: float
     time: float
 
 
@@ -262,6 +266,25 @@ def row_jacobian(mjm: mujoco.MjModel, mjd: mujoco.MjData) -> np.ndarray:
     return dense
 
 
+def row_weight(mjm: mujoco.MjModel, mjd: mujoco.MjData, row: int) -> float:
+    """MuJoCo's approximate inverse mass of a row; a coupling's with its slope squared, which MuJoCo leaves out."""
+    weight = float(mjd.efc_diagA[row])
+    eq = int(mjd.efc_id[row])
+    if mjd.efc_type[row] != _EQUALITY or mjm.eq_obj2id[eq] < 0:
+        return weight
+    if mjm.eq_type[eq] == mujoco.mjtEq.mjEQ_JOINT:
+        first, second = (mjm.dof_invweight0[mjm.jnt_dofadr[j[eq]]] for j in (mjm.eq_obj1id, mjm.eq_obj2id))
+        position = mjm.jnt_qposadr[mjm.eq_obj2id[eq]]
+        x = float(mjd.qpos[position] - mjm.qpos0[position])
+    elif mjm.eq_type[eq] == mujoco.mjtEq.mjEQ_TENDON:
+        first, second = (mjm.tendon_invweight0[t[eq]] for t in (mjm.eq_obj1id, mjm.eq_obj2id))
+        x = float(mjd.ten_length[mjm.eq_obj2id[eq]] - mjm.tendon_length0[mjm.eq_obj2id[eq]])
+    else:
+        return weight
+    slope = sum(i * mjm.eq_data[eq, i] * x ** (i - 1) for i in range(1, 5))
+    return float(first + slope**2 * second)
+
+
 def contact_jacobian(mjm: mujoco.MjModel, mjd: mujoco.MjData, contact: Contact) -> np.ndarray:
     """J of (4): rows J_n, J_t1, J_t2, J_spin, J_roll1, J_roll2 of body 2 minus body 1, (6, nv)."""
     linear = np.zeros((3, mjm.nv))
@@ -310,7 +333,7 @@ def step(
         impedance: "heuristic", (12), or "exact": the diagonal of (10) with the integrator's matrix.
         smoothing: beta of the softplus in place of the positive part, in 1/N.
         contacts: contacts to use in place of those that C MuJoCo detects.
-        max_gain: largest share of its velocity that a contact may take away in a step.
+        max_gain: largest share of its velocity that a contact or row may take away in a step.
     """
     if impedance not in ("heuristic", "exact"):
         raise ValueError(impedance)
@@ -330,6 +353,11 @@ def step(
         k, d = stiffness * m_phi / dt, damping * m_phi / dt
         return -k * (u * dt + phi) - d * u
 
+    def stable_ratio(r: float, nfacet: int) -> float:
+        """r / (1 - r), cut so that all facets together take away at most max_gain of the velocity."""
+        gain = nfacet * r / (1.0 - r) * (stiffness * dt + damping)
+        return r / (1.0 - r) * (max_gain / gain if gain > max_gain else 1.0)
+
     def softness(jac: np.ndarray, approximation: float) -> float:
         """The denominator of (12), or the diagonal of J H^-1 J^T, (10)."""
         weight = approximation if h_inverse is None else float(jac @ h_inverse @ jac)
@@ -338,12 +366,19 @@ def step(
     # Equality, dry friction and limit rows: those that MuJoCo built.
     kinds = np.array(data.efc_type[: data.nefc], dtype=int)
     rows = np.flatnonzero(np.isin(kinds, (_EQUALITY, *_FRICTION, *_LIMIT)))
+    work = 0.0
+
+    def work_of(push: float, x: float, m_phi: float) -> float:
+        """A force times the velocity that is missing there, x / (K dt + D); a softplus: at least what it would need."""
+        slope = (stiffness * dt + damping) * m_phi / dt
+        return abs(push) * max(abs(x), abs(push)) / slope if slope else 0.0
+
     row_force = np.zeros(rows.size)
     jac_rows = row_jacobian(mjm, data)
     for out, i in enumerate(rows):
         jac, kind = jac_rows[i], kinds[i]
         r = float(data.efc_KBIP.reshape(-1, 4)[i, 2])
-        m_phi = r / (1.0 - r) / max(float(data.efc_diagA[i]), MINVAL)
+        m_phi = stable_ratio(r, 1) / max(row_weight(mjm, data, int(i)), MINVAL)
         phi = 0.0 if kind in _FRICTION else float(data.efc_pos[i] - data.efc_margin[i])
         x = response(float(jac @ v_smooth), phi, m_phi)
         if kind == _EQUALITY:
@@ -352,6 +387,7 @@ def step(
             row_force[out] = np.clip(x, -data.efc_frictionloss[i], data.efc_frictionloss[i])
         else:
             row_force[out] = positive_part(x, smoothing)
+        work += work_of(row_force[out], x, m_phi)
         force += jac * row_force[out]
         spring = 0.0 if kind in _FRICTION else stiffness * m_phi / dt
         drag = (stiffness + damping / dt) * m_phi * (np.abs(jac) @ np.abs(v_smooth))
@@ -373,17 +409,21 @@ def step(
         r = impedance_curve(contact.solimp, phi)
         weight = sum(float(mjm.body_invweight0[mjm.geom_bodyid[g], 0]) for g in contact.geom)
         facets = facet_matrix(contact)  # (6), (7)
-        gain = len(facets) * r / (1.0 - r) * (stiffness * dt + damping)
-        ratio = r / (1.0 - r) * (max_gain / gain if gain > max_gain else 1.0)
+        ratio = stable_ratio(r, len(facets))
         for facet in facets:
             m_phi = ratio / softness(facet @ jac6, weight)  # (12) or (10)
-            push = positive_part(response(float(facet @ twist), phi, m_phi), smoothing)  # (8)
+            x = response(float(facet @ twist), phi, m_phi)
+            push = positive_part(x, smoothing)  # (8)
+            work += work_of(push, x, m_phi)
             contact_force[c] += facet * push
             if push > 0.0:
                 drag = (stiffness + damping / dt) * m_phi * float(np.abs(facet) @ twist_terms)
                 terms += np.abs(jac6).T @ np.abs(facet) * (push + drag)
         force += jac6.T @ contact_force[c]
 
+    power = float(force @ (free.step(smooth + force).qvel - v_smooth))  # dt f . J H^-1 J' f
+    share = min(1.0, work / power) if power > 0.0 else 1.0
+    force, row_force, contact_force = share * force, share * row_force, share * contact_force
     after = free.step(smooth + force)  # (9)
     return Result(
         qacc=m_inverse @ (smooth + force),
@@ -397,6 +437,7 @@ def step(
         qfrc_smooth=smooth,
         qfrc_terms=terms,
         qacc_terms=np.abs(m_inverse) @ terms,
+        share=share,
         time=float(after.time),
     )
 

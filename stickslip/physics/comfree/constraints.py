@@ -26,7 +26,7 @@ from stickslip.physics.comfree.joints import (
 from stickslip.physics.comfree.model import Model
 from stickslip.physics.comfree.rows import Gains, gains_of
 from stickslip.physics.mjwarp.contact import body_twist
-from stickslip.physics.mjwarp.lanes import WARP, sum_all, sum_before, sync_warp
+from stickslip.physics.mjwarp.lanes import WARP, add_lanes, sum_all, sum_before, sync_warp
 from stickslip.physics.mjwarp.rows import Rows, Tendons, rows_of, tendons_of
 from stickslip.physics.mjwarp.smooth.response import Loads
 
@@ -63,6 +63,7 @@ def _constrain(
     # Out:
     wrench_out: wp.array2d[wp.spatial_vector],
     qfrc_row_out: wp.array2d[float],
+    work_out: wp.array[float],
 ):
     """Twists of all bodies for v + dt qacc; then rows in MuJoCo's order, each with its force.
 
@@ -91,6 +92,7 @@ def _constrain(
     sync_warp(nlane)
 
     row = int(0)
+    work = float(0.0)
     for first in range(0, nequality, nlane):
         index = first + lane
         number = int(0)
@@ -101,7 +103,7 @@ def _constrain(
                 number = row_count(equalities.type[eqid])
         base = row + sum_before(number)
         if number > 0:
-            resolve_equality(
+            work += resolve_equality(
                 gains,
                 equalities,
                 bodies,
@@ -126,7 +128,7 @@ def _constrain(
             number = 1
         base = row + sum_before(number)
         if number > 0:
-            resolve_friction(gains, joints, tendons, tendon_rows, worldid, index, base, rows, qfrc_row_out)
+            work += resolve_friction(gains, joints, tendons, tendon_rows, worldid, index, base, rows, qfrc_row_out)
         row += sum_all(number)
     nf = row - ne
     sync_warp(nlane)
@@ -141,9 +143,11 @@ def _constrain(
         base = row + sum_before(number)
         if number > 0:
             limit = limit_of(joints, tendons, tendon_rows, worldid, index)
-            resolve_limit(gains, joints, tendons, tendon_rows, limit, worldid, index, base, rows, qfrc_row_out)
+            work += resolve_limit(gains, joints, tendons, tendon_rows, limit, worldid, index, base, rows, qfrc_row_out)
         row += sum_all(number)
+    work = add_lanes(work)
     if lane == 0:
+        work_out[worldid] = work
         ne_out[worldid] = ne
         nf_out[worldid] = nf
         nl_out[worldid] = row - ne - nf
@@ -174,6 +178,7 @@ def resolve_constraints(m: Model, d: mjw.Data, qacc_free: wp.array, *, limits_on
     """
     twist, wrench = (wp.empty((d.nworld, m.nbody), dtype=wp.spatial_vector) for _ in range(2))
     qfrc_row = wp.empty((d.nworld, m.nv), dtype=float)
+    work = wp.empty(d.nworld, dtype=float)
 
     def number(flag: mjw.DisableBit, constraints: int) -> int:
         left_out = m.opt.disableflags & flag or (limits_only and flag != mjw.DisableBit.LIMIT)
@@ -199,7 +204,7 @@ def resolve_constraints(m: Model, d: mjw.Data, qacc_free: wp.array, *, limits_on
             m.dof_parentid,
             d.cdof,
         ],
-        outputs=[rows_of(d), d.ne, d.nf, d.nl, wrench, qfrc_row],
+        outputs=[rows_of(d), d.ne, d.nf, d.nl, wrench, qfrc_row, work],
         block_dim=128,
     )
-    return Workspace(twist, Loads(wrench, qfrc_row))
+    return Workspace(twist, Loads(wrench, qfrc_row, work))

@@ -7,7 +7,7 @@ from mujoco_warp import ConeType
 from stickslip.physics.comfree import exact
 from stickslip.physics.comfree.constraints import Workspace
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import impedance_force, unilateral
+from stickslip.physics.comfree.rows import force_work, impedance_force, stable_ratio, unilateral
 from stickslip.physics.mjwarp.contact import impedance, point_velocity, wrench_at
 from stickslip.physics.mjwarp.private import ConstraintType, ContactType, vec5, vec10, vec11
 from stickslip.physics.mjwarp.rows import MIN_INVERSE_MASS
@@ -17,21 +17,6 @@ wp.set_module_options({"enable_backward": False})
 
 EXACT_FLOOR = wp.constant(1.0e-2)
 """Least share of the heuristic inverse mass that the exact one may have: it is 0 without compliance."""
-
-MAX_GAIN = wp.constant(0.5)
-"""Largest share of its relative velocity that one contact or row may take away in a step."""
-
-
-@wp.func
-def stable_ratio(ratio: float, nfacet: int, k: float, d: float, timestep: float) -> float:
-    """r / (1 - r), cut so that all facets together stay within MAX_GAIN.
-
-    The facets change the normal velocity by -nfacet r/(1-r) (k dt + d) of itself; above 1 they reverse it, and
-    the contact throws bodies away. With MuJoCo's default solimp and the papers' k and d the cut never acts; with a
-    stiff solimp (0.99 0.999: ratio up to 999) it keeps (11) below what (10) calls exact.
-    """
-    gain = float(nfacet) * ratio * (k * timestep + d)
-    return ratio * wp.min(1.0, MAX_GAIN / wp.max(gain, 1.0e-10))
 
 
 @wp.kernel
@@ -75,6 +60,7 @@ def _resolve_contact(
     efc_force_out: wp.array2d[float],
     # Out:
     wrench_out: wp.array2d[wp.spatial_vector],
+    work_out: wp.array[float],
 ):
     """Forces of all facets of one contact in closed form, equation (8), added to its two bodies."""
     conid = wp.tid()
@@ -126,8 +112,11 @@ def _resolve_contact(
     facet = vec10()
     normal = float(0.0)
     friction = vec5()
+    work = float(0.0)
     if condim == 1:
-        normal = unilateral(impedance_force(mass, k, d, timestep, linear[0], phi), smoothing)
+        free = impedance_force(mass, k, d, timestep, linear[0], phi)
+        normal = unilateral(free, smoothing)
+        work = force_work(normal, free, mass, k, d, timestep)
         facet[0] = normal
     for i in range(5):  # a constant range is unrolled, so that the vectors stay in registers
         if i < condim - 1:
@@ -140,8 +129,12 @@ def _resolve_contact(
                 mass_m = ratio / wp.max(gram[0] - cross + square, floor)
             u_p = linear[0] + mu[i] * slip[i]
             u_m = linear[0] - mu[i] * slip[i]
-            force_p = unilateral(impedance_force(mass_p, k, d, timestep, u_p, phi), smoothing)
-            force_m = unilateral(impedance_force(mass_m, k, d, timestep, u_m, phi), smoothing)
+            free_p = impedance_force(mass_p, k, d, timestep, u_p, phi)
+            free_m = impedance_force(mass_m, k, d, timestep, u_m, phi)
+            force_p = unilateral(free_p, smoothing)
+            force_m = unilateral(free_m, smoothing)
+            work += force_work(force_p, free_p, mass_p, k, d, timestep)
+            work += force_work(force_m, free_m, mass_m, k, d, timestep)
             facet[2 * i] = force_p
             facet[2 * i + 1] = force_m
             normal += force_p + force_m
@@ -154,6 +147,8 @@ def _resolve_contact(
         wp.atomic_add(wrench_out, worldid, body1, -wrench_at(force, torque, arm1))
     if body_weldid[body2] != 0:
         wp.atomic_add(wrench_out, worldid, body2, wrench_at(force, torque, arm2))
+    if work > 0.0:
+        wp.atomic_add(work_out, worldid, work)
 
     # rows for those who read forces there: contact_force, touch and contact sensors
     nrow = condim
@@ -222,5 +217,6 @@ def resolve_contacts(m: Model, d: mjw.Data, s: Workspace, H: wp.array) -> None:
             d.efc.id,
             d.efc.force,
             s.loads.wrench,
+            s.loads.work,
         ],
     )

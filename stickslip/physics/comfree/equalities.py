@@ -8,7 +8,7 @@ import warp as wp
 
 from stickslip.physics.comfree.joints import Joints, TendonRows
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import Gains, row_force, row_mass
+from stickslip.physics.comfree.rows import Gains, row_force, row_mass, row_work
 from stickslip.physics.mjwarp.contact import conjugate, mul_quat, point_velocity, wrench_at
 from stickslip.physics.mjwarp.geometry import coupling, equality_frames
 from stickslip.physics.mjwarp.private import ConstraintType, EqType, vec5, vec12
@@ -105,8 +105,8 @@ def resolve_bodies(
     rows: Rows,
     # Out:
     wrench_out: wp.array2d[wp.spatial_vector],
-):
-    """A connect (3 rows) or weld (6 rows) between two bodies or sites."""
+) -> float:
+    """A connect (3 rows) or weld (6 rows) between two bodies or sites; returns its work."""
     data = equalities.data[worldid % equalities.data.shape[0], eqid]
     is_weld = equalities.type[eqid] == int(EqType.WELD)
     frames = equality_frames(
@@ -147,18 +147,21 @@ def resolve_bodies(
     size = wp.sqrt(wp.length_sq(gap) + wp.length_sq(turn))
     force = wp.vec3()
     torque = wp.vec3()
-    mass = row_mass(solimp, size, inverse[0])
+    work = float(0.0)
+    mass = row_mass(gains, worldid, solimp, size, inverse[0])
     kind = int(ConstraintType.EQUALITY)
     for i in range(3):
         force[i] = row_force(gains, worldid, mass, velocity[i], gap[i])
+        work += row_work(gains, worldid, mass, force[i], force[i])
         store_row(rows, worldid, base + i, kind, eqid, gap[i], 0.0, mass, 0.0, force[i])
     if is_weld:
         spin = wp.spatial_top(twist1) - wp.spatial_top(twist2)
         rate = weld_rotation(conj2, spin, quat1, scale)
-        mass = row_mass(solimp, size, inverse[1])
+        mass = row_mass(gains, worldid, solimp, size, inverse[1])
         moment = wp.vec3()
         for i in range(3):
             moment[i] = row_force(gains, worldid, mass, rate[i], turn[i])
+            work += row_work(gains, worldid, mass, moment[i], moment[i])
             store_row(rows, worldid, base + 3 + i, kind, eqid, turn[i], 0.0, mass, 0.0, moment[i])
         # the transpose of omega -> rate, axis by axis
         torque = wp.vec3(
@@ -170,6 +173,7 @@ def resolve_bodies(
         wp.atomic_add(wrench_out, worldid, body1, wrench_at(force, torque, arm1))
     if bodies.weldid[body2] != 0:
         wp.atomic_add(wrench_out, worldid, body2, -wrench_at(force, torque, arm2))
+    return work
 
 
 @wp.func
@@ -186,8 +190,8 @@ def resolve_joints(
     rows: Rows,
     # Out:
     qfrc_row_out: wp.array2d[float],
-):
-    """The first joint follows a polynomial of the second, or stays where it is."""
+) -> float:
+    """The first joint follows a polynomial of the second, or stays where it is; returns its work."""
     data = equalities.data[worldid % equalities.data.shape[0], eqid]
     jnt1 = equalities.obj1id[eqid]
     jnt2 = equalities.obj2id[eqid]
@@ -205,13 +209,14 @@ def resolve_joints(
     if jnt2 >= 0:
         dof2 = joints.dofadr[jnt2]
         u -= slope * free_velocity(gains.timestep, joints.qvel, joints.qacc_free, worldid, dof2)
-        inverse += joints.dof_invweight0[invweight_id, dof2]
-    mass = row_mass(equalities.solimp[worldid % equalities.solimp.shape[0], eqid], phi, inverse)
+        inverse += slope * slope * joints.dof_invweight0[invweight_id, dof2]
+    mass = row_mass(gains, worldid, equalities.solimp[worldid % equalities.solimp.shape[0], eqid], phi, inverse)
     force = row_force(gains, worldid, mass, u, phi)
     store_row(rows, worldid, base, int(ConstraintType.EQUALITY), eqid, phi, 0.0, mass, 0.0, force)
     wp.atomic_add(qfrc_row_out, worldid, dof1, force)
     if dof2 >= 0:
         wp.atomic_add(qfrc_row_out, worldid, dof2, -slope * force)
+    return row_work(gains, worldid, mass, force, force)
 
 
 @wp.func
@@ -230,8 +235,8 @@ def resolve_tendons(
     rows: Rows,
     # Out:
     qfrc_row_out: wp.array2d[float],
-):
-    """The length of the first tendon follows a polynomial of the second's, or stays as it is."""
+) -> float:
+    """The length of the first tendon follows a polynomial of the second's, or stays as it is; returns its work."""
     data = equalities.data[worldid % equalities.data.shape[0], eqid]
     ten1 = equalities.obj1id[eqid]
     ten2 = equalities.obj2id[eqid]
@@ -246,13 +251,14 @@ def resolve_tendons(
     phi, slope = coupling(data, first, second, ten2 >= 0)
     if ten2 >= 0:
         u -= slope * tendon_free_velocity(gains.timestep, tendons, joints.qvel, joints.qacc_free, worldid, ten2)
-        inverse += tendons.invweight0[invweight_id, ten2]
-    mass = row_mass(equalities.solimp[worldid % equalities.solimp.shape[0], eqid], phi, inverse)
+        inverse += slope * slope * tendons.invweight0[invweight_id, ten2]
+    mass = row_mass(gains, worldid, equalities.solimp[worldid % equalities.solimp.shape[0], eqid], phi, inverse)
     force = row_force(gains, worldid, mass, u, phi)
     store_row(rows, worldid, base, int(ConstraintType.EQUALITY), eqid, phi, 0.0, mass, 0.0, force)
     pull_tendon(tendons, worldid, ten1, force, qfrc_row_out)
     if ten2 >= 0:
         pull_tendon(tendons, worldid, ten2, -slope * force, qfrc_row_out)
+    return row_work(gains, worldid, mass, force, force)
 
 
 @wp.func
@@ -273,12 +279,14 @@ def resolve_equality(
     # Out:
     wrench_out: wp.array2d[wp.spatial_vector],
     qfrc_row_out: wp.array2d[float],
-):
-    """One equality constraint that is active; its rows begin at `base`."""
+) -> float:
+    """One equality constraint that is active; its rows begin at `base`. Returns its work."""
     kind = equalities.type[eqid]
+    work = float(0.0)
     if kind == int(EqType.JOINT):
-        resolve_joints(gains, equalities, joints, worldid, eqid, base, rows, qfrc_row_out)
+        work = resolve_joints(gains, equalities, joints, worldid, eqid, base, rows, qfrc_row_out)
     elif kind == int(EqType.TENDON):
-        resolve_tendons(gains, equalities, joints, tendons, tendon_rows, worldid, eqid, base, rows, qfrc_row_out)
+        work = resolve_tendons(gains, equalities, joints, tendons, tendon_rows, worldid, eqid, base, rows, qfrc_row_out)
     else:
-        resolve_bodies(gains, equalities, bodies, worldid, eqid, base, rows, wrench_out)
+        work = resolve_bodies(gains, equalities, bodies, worldid, eqid, base, rows, wrench_out)
+    return work

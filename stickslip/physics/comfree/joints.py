@@ -5,7 +5,7 @@ import warp as wp
 from mujoco_warp import JointType
 
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import Gains, row_force, row_mass, unilateral
+from stickslip.physics.comfree.rows import Gains, row_force, row_mass, row_work, unilateral
 from stickslip.physics.mjwarp.geometry import ball_limit, nearer_limit
 from stickslip.physics.mjwarp.private import ConstraintType, vec5
 from stickslip.physics.mjwarp.rows import (
@@ -99,25 +99,33 @@ def resolve_friction(
     rows: Rows,
     # Out:
     qfrc_row_out: wp.array2d[float],
-):
-    """Dry friction of a dof, or after those of a tendon, within +-frictionloss."""
+) -> float:
+    """Dry friction of a dof, or after those of a tendon, within +-frictionloss; returns its work."""
+    work = float(0.0)
     limit = friction_of(joints, tendon_rows, worldid, index)
     nv = joints.qvel.shape[1]
     if index < nv:
         inverse = joints.dof_invweight0[worldid % joints.dof_invweight0.shape[0], index]
-        mass = row_mass(joints.dof_solimp[worldid % joints.dof_solimp.shape[0], index], 0.0, inverse)
+        mass = row_mass(gains, worldid, joints.dof_solimp[worldid % joints.dof_solimp.shape[0], index], 0.0, inverse)
         u = free_velocity(gains.timestep, joints.qvel, joints.qacc_free, worldid, index)
-        force = wp.clamp(row_force(gains, worldid, mass, u, 0.0), -limit, limit)
+        free = row_force(gains, worldid, mass, u, 0.0)
+        force = wp.clamp(free, -limit, limit)
+        work = row_work(gains, worldid, mass, free, force)
         store_row(rows, worldid, row, int(ConstraintType.FRICTION_DOF), index, 0.0, 0.0, mass, limit, force)
         wp.atomic_add(qfrc_row_out, worldid, index, force)
     else:
         tenid = index - nv
         inverse = tendons.invweight0[worldid % tendons.invweight0.shape[0], tenid]
-        mass = row_mass(tendon_rows.solimp_fri[worldid % tendon_rows.solimp_fri.shape[0], tenid], 0.0, inverse)
+        mass = row_mass(
+            gains, worldid, tendon_rows.solimp_fri[worldid % tendon_rows.solimp_fri.shape[0], tenid], 0.0, inverse
+        )
         u = tendon_free_velocity(gains.timestep, tendons, joints.qvel, joints.qacc_free, worldid, tenid)
-        force = wp.clamp(row_force(gains, worldid, mass, u, 0.0), -limit, limit)
+        free = row_force(gains, worldid, mass, u, 0.0)
+        force = wp.clamp(free, -limit, limit)
+        work = row_work(gains, worldid, mass, free, force)
         store_row(rows, worldid, row, int(ConstraintType.FRICTION_TENDON), tenid, 0.0, 0.0, mass, limit, force)
         pull_tendon(tendons, worldid, tenid, force, qfrc_row_out)
+    return work
 
 
 @wp.struct
@@ -174,14 +182,15 @@ def resolve_limit(
     rows: Rows,
     # Out:
     qfrc_row_out: wp.array2d[float],
-):
-    """Limit of a hinge, slide or ball joint, or of a tendon's length; pushing only."""
+) -> float:
+    """Limit of a hinge, slide or ball joint, or of a tendon's length, pushing only; returns its work."""
     phi = limit.dist - limit.margin
     sign = limit.sign
     axis = limit.axis
     u = float(0.0)
     vel = float(0.0)
     mass = float(0.0)
+    work = float(0.0)
     njnt = joints.limited.shape[0]
     if index < njnt:
         jntid = joints.limited[index]
@@ -195,8 +204,10 @@ def resolve_limit(
             u = sign * free_velocity(gains.timestep, joints.qvel, joints.qacc_free, worldid, dofid)
             vel = sign * joints.qvel[worldid, dofid]
         inverse = joints.dof_invweight0[worldid % joints.dof_invweight0.shape[0], dofid]
-        mass = row_mass(joints.solimp[worldid % joints.solimp.shape[0], jntid], phi, inverse)
-        force = unilateral(row_force(gains, worldid, mass, u, phi), gains.smoothing)
+        mass = row_mass(gains, worldid, joints.solimp[worldid % joints.solimp.shape[0], jntid], phi, inverse)
+        free = row_force(gains, worldid, mass, u, phi)
+        force = unilateral(free, gains.smoothing)
+        work = row_work(gains, worldid, mass, free, force)
         kind = int(ConstraintType.LIMIT_JOINT)
         store_row(rows, worldid, row, kind, jntid, limit.dist, limit.margin, mass, 0.0, force)
         if is_ball:
@@ -209,10 +220,15 @@ def resolve_limit(
         u = sign * tendon_free_velocity(gains.timestep, tendons, joints.qvel, joints.qacc_free, worldid, tenid)
         vel = sign * tendon_velocity(tendons, joints.qvel, worldid, tenid)
         inverse = tendons.invweight0[worldid % tendons.invweight0.shape[0], tenid]
-        mass = row_mass(tendon_rows.solimp_lim[worldid % tendon_rows.solimp_lim.shape[0], tenid], phi, inverse)
-        force = unilateral(row_force(gains, worldid, mass, u, phi), gains.smoothing)
+        mass = row_mass(
+            gains, worldid, tendon_rows.solimp_lim[worldid % tendon_rows.solimp_lim.shape[0], tenid], phi, inverse
+        )
+        free = row_force(gains, worldid, mass, u, phi)
+        force = unilateral(free, gains.smoothing)
+        work = row_work(gains, worldid, mass, free, force)
         kind = int(ConstraintType.LIMIT_TENDON)
         store_row(rows, worldid, row, kind, tenid, limit.dist, limit.margin, mass, 0.0, force)
         pull_tendon(tendons, worldid, tenid, sign * force, qfrc_row_out)
     if row < rows.njmax:
         rows.vel[worldid, row] = vel
+    return work

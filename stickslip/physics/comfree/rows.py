@@ -9,6 +9,21 @@ from stickslip.physics.mjwarp.rows import MIN_INVERSE_MASS
 
 wp.set_module_options({"enable_backward": False})
 
+MAX_GAIN = wp.constant(0.5)
+"""Largest share of its relative velocity that one contact or row may take away in a step."""
+
+
+@wp.func
+def stable_ratio(ratio: float, nfacet: int, k: float, d: float, timestep: float) -> float:
+    """r / (1 - r), cut so that all facets together stay within MAX_GAIN.
+
+    The facets change the normal velocity by -nfacet r/(1-r) (k dt + d) of itself; above 1 they reverse it, and
+    the contact throws bodies away. With MuJoCo's default solimp and the papers' k and d the cut never acts; with a
+    stiff solimp (0.99 0.999: ratio up to 999) it keeps (11) below what (10) calls exact.
+    """
+    gain = float(nfacet) * ratio * (k * timestep + d)
+    return ratio * wp.min(1.0, MAX_GAIN / wp.max(gain, 1.0e-10))
+
 
 @wp.func
 def impedance_force(mass: float, k: float, d: float, timestep: float, u: float, phi: float) -> float:
@@ -25,6 +40,17 @@ def unilateral(force: float, smoothing: float) -> float:
     return (wp.max(x, 0.0) + wp.log(1.0 + wp.exp(-wp.abs(x)))) / smoothing
 
 
+@wp.func
+def force_work(force: float, free: float, mass: float, k: float, d: float, timestep: float) -> float:
+    """A force times the velocity that is missing at its row, -(u + k phi / (k dt + d)); `free` is the force unclamped.
+
+    That velocity is the force that (8) has before its clamp, over K dt + D. A softplus pushes where none is missing:
+    there, the velocity that its force would need.
+    """
+    slope = mass / timestep * (k * timestep + d)
+    return wp.abs(force) * wp.max(wp.abs(free), wp.abs(force)) / wp.max(slope, 1.0e-20)
+
+
 @wp.struct
 class Gains:
     """ComFree's k_user and d_user, timestep and softplus sharpness; shapes (*,)."""
@@ -36,10 +62,13 @@ class Gains:
 
 
 @wp.func
-def row_mass(solimp: vec5, phi: float, inverse: float) -> float:
-    """M(phi) = r / (1 - r) over MuJoCo's approximate inverse mass of the row, equation (12)."""
+def row_mass(gains: Gains, worldid: int, solimp: vec5, phi: float, inverse: float) -> float:
+    """M(phi) = r / (1 - r) over MuJoCo's approximate inverse mass of the row, equation (12), cut like a contact's."""
+    timestep = gains.timestep[worldid % gains.timestep.shape[0]]
+    k = gains.stiffness[worldid % gains.stiffness.shape[0]]
+    d = gains.damping[worldid % gains.damping.shape[0]]
     r = impedance(solimp, phi)
-    return 1.0 / wp.max(inverse * (1.0 - r) / r, MIN_INVERSE_MASS)
+    return stable_ratio(r / (1.0 - r), 1, k, d, timestep) / wp.max(inverse, MIN_INVERSE_MASS)
 
 
 @wp.func
@@ -49,6 +78,15 @@ def row_force(gains: Gains, worldid: int, mass: float, u: float, phi: float) -> 
     k = gains.stiffness[worldid % gains.stiffness.shape[0]]
     d = gains.damping[worldid % gains.damping.shape[0]]
     return impedance_force(mass, k, d, timestep, u, phi)
+
+
+@wp.func
+def row_work(gains: Gains, worldid: int, mass: float, free: float, force: float) -> float:
+    """`force_work` of one row."""
+    timestep = gains.timestep[worldid % gains.timestep.shape[0]]
+    k = gains.stiffness[worldid % gains.stiffness.shape[0]]
+    d = gains.damping[worldid % gains.damping.shape[0]]
+    return force_work(force, free, mass, k, d, timestep)
 
 
 def gains_of(m: Model) -> Gains:

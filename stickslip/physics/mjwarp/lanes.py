@@ -65,3 +65,14 @@ return number;
 def sum_all(number: int) -> int:
     """The sum of the numbers of all lanes of a warp, which have to reach the same call."""
     ...
+
+
+@wp.func_native("""
+#if defined(__CUDA_ARCH__)
+for (int o = 16; o > 0; o /= 2) value += __shfl_xor_sync(0xffffffffu, value, o);
+#endif
+return value;
+""")
+def add_lanes(value: float) -> float:
+    """The sum of the values of all lanes of a warp, in one order; they have to reach the same call."""
+    ...

@@ -128,7 +128,7 @@ def accelerate(m: Model, d: mjw.Data, prediction: Prediction, loads: Loads | Non
         solve(m, d, prediction.M, d.qacc, d.efc.Ma)
     else:
         H = None if prediction.factor is prediction.M else prediction.factor
-        prediction.motion = respond(m, d, prediction.M, H, loads)
+        prediction.motion = respond(m, d, prediction.M, H, prediction.qacc, loads)
 
 
 @dataclasses.dataclass

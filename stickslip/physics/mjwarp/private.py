@@ -50,6 +50,7 @@ __all__ = [
     "set_kinematics0",
     "sense_contacts",
     "solve_free_bodies",
+    "solves_free_bodies",
     "sum_in_one_order",
     "tendon_armature",
     "vec10",
@@ -204,9 +205,14 @@ def integration_matrix(m: mjw.Model, d: mjw.Data) -> wp.array:
     return H
 
 
+def solves_free_bodies(m: mjw.Model) -> bool:
+    """Whether `solve_free_bodies` does anything."""
+    return m.opt.integrator == mjw.IntegratorType.IMPLICITFAST and m.body_freeadr.size > 0
+
+
 def solve_free_bodies(m: mjw.Model, d: mjw.Data, x: wp.array, y: wp.array) -> None:
     """implicitfast also integrates the gyroscopic force of free bodies implicitly, each by a 6x6 solve."""
-    if m.opt.integrator == mjw.IntegratorType.IMPLICITFAST:
+    if solves_free_bodies(m):
         forward.implicit_free_body(m, d, y, x, solve=True)
 
 

@@ -151,25 +151,65 @@ def reactions_kernel(room: int) -> Any:
 
 
 @functools.cache
+def solve_kernel(room: int) -> Any:
+    """The kernel of a solve with so much shared memory for a world; with 0, worlds use `scratch`."""
+
+    @wp.func_native(_source(room, ("solve.h",)))
+    def solution(
+        m: MatrixOrder,
+        L_in: wp.array2d[float],
+        Dinv_in: wp.array2d[float],
+        y_in: wp.array2d[float],
+        x_out: wp.array2d[float],
+        scratch: wp.array[float],
+        stride: int,
+        thread: int,
+    ): ...
+
+    @wp.kernel(module="unique", enable_backward=False, grid_stride=False)
+    def find_solution(
+        # Model:
+        m: MatrixOrder,
+        # In:
+        L_in: wp.array2d[float],
+        Dinv_in: wp.array2d[float],
+        y_in: wp.array2d[float],
+        stride: int,
+        # Out:
+        x_out: wp.array2d[float],
+        scratch: wp.array[float],
+    ):
+        solution(m, L_in, Dinv_in, y_in, x_out, scratch, stride, wp.tid())
+
+    return find_solution
+
+
+@functools.cache
 def response_kernel(room: int) -> Any:
-    """The kernel of accelerations with so much shared memory for a world; with 0, worlds use `scratch`."""
+    """The kernel of forces of constraints with so much shared memory for a world; with 0, worlds use `scratch`."""
 
     @wp.func_native(_source(room, ("response.h",)))
-    def response(
+    def find(
         m: MatrixOrder,
+        opt_timestep: wp.array[float],
         dof_bodyid: wp.array[int],
         body_subtreenum: wp.array[int],
+        nefc_in: wp.array[int],
         cdof_in: wp.array2d[wp.spatial_vector],
         qfrc_smooth_in: wp.array2d[float],
         wrench_in: wp.array2d[wp.spatial_vector],
         qfrc_row_in: wp.array2d[float],
+        work_in: wp.array[float],
+        qacc_free_in: wp.array2d[float],
         L_in: wp.array2d[float],
         Dinv_in: wp.array2d[float],
-        L2_in: wp.array2d[float],
-        Dinv2_in: wp.array2d[float],
-        qfrc_constraint_out: wp.array2d[float],
-        y: wp.array2d[float],
-        x_out: wp.array2d[float],
+        LM_in: wp.array2d[float],
+        DinvM_in: wp.array2d[float],
+        qfrc_constraint: wp.array2d[float],
+        efc_force: wp.array2d[float],
+        response: wp.array2d[float],
+        Ma_out: wp.array2d[float],
+        qacc_out: wp.array2d[float],
         motion_out: wp.array2d[float],
         scratch: wp.array[float],
         stride: int,
@@ -180,43 +220,56 @@ def response_kernel(room: int) -> Any:
     def find_response(
         # Model:
         m: MatrixOrder,
+        opt_timestep: wp.array[float],
         dof_bodyid: wp.array[int],
         body_subtreenum: wp.array[int],
         # Data in:
+        nefc_in: wp.array[int],
         cdof_in: wp.array2d[wp.spatial_vector],
         qfrc_smooth_in: wp.array2d[float],
         # In:
         wrench_in: wp.array2d[wp.spatial_vector],
         qfrc_row_in: wp.array2d[float],
+        work_in: wp.array[float],
+        qacc_free_in: wp.array2d[float],
         L_in: wp.array2d[float],
         Dinv_in: wp.array2d[float],
-        L2_in: wp.array2d[float],
-        Dinv2_in: wp.array2d[float],
+        LM_in: wp.array2d[float],
+        DinvM_in: wp.array2d[float],
         stride: int,
-        # Data out:
-        qfrc_constraint_out: wp.array2d[float],
+        # Data in and out:
+        qfrc_constraint: wp.array2d[float],
+        efc_force: wp.array2d[float],
         # In and out:
-        y: wp.array2d[float],
+        response: wp.array2d[float],
+        # Data out:
+        Ma_out: wp.array2d[float],
+        qacc_out: wp.array2d[float],
         # Out:
-        x_out: wp.array2d[float],
         motion_out: wp.array2d[float],
         scratch: wp.array[float],
     ):
-        response(
+        find(
             m,
+            opt_timestep,
             dof_bodyid,
             body_subtreenum,
+            nefc_in,
             cdof_in,
             qfrc_smooth_in,
             wrench_in,
             qfrc_row_in,
+            work_in,
+            qacc_free_in,
             L_in,
             Dinv_in,
-            L2_in,
-            Dinv2_in,
-            qfrc_constraint_out,
-            y,
-            x_out,
+            LM_in,
+            DinvM_in,
+            qfrc_constraint,
+            efc_force,
+            response,
+            Ma_out,
+            qacc_out,
             motion_out,
             scratch,
             stride,

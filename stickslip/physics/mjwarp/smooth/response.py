@@ -9,7 +9,7 @@ from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.model import Model
 from stickslip.physics.mjwarp.smooth.factor import Factor, threads
 from stickslip.physics.mjwarp.smooth.fields import matrix_fields
-from stickslip.physics.mjwarp.smooth.kernel import memory_for, response_kernel, worlds_of
+from stickslip.physics.mjwarp.smooth.kernel import memory_for, response_kernel, solve_kernel, worlds_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,61 +17,82 @@ class Loads:
     """Forces of constraints.
 
     Attributes:
-        wrench: on every body, about its tree's subtree_com             (nworld, nbody)
-        qfrc_row: on single dofs                                        (nworld, nv)
+        wrench: on every body, about its tree's subtree_com                           (nworld, nbody)
+        qfrc_row: on single dofs                                                      (nworld, nv)
+        work: sum of all forces times the velocities that are missing at them         (nworld,)
     """
 
     wrench: wp.array
     qfrc_row: wp.array
+    work: wp.array
 
 
-def _respond(
-    m: Model, d: mjw.Data, factors: tuple[Factor, Factor | None], loads: Loads | None, y: wp.array, *x: wp.array | None
-) -> None:
-    first, second = factors
-    device, nbody = y.device, m.structure.body_subtreenum.shape[0]
-    room, scratch, stride = memory_for(max(m.nC, 6 * nbody) + 3 * m.nv, d.nworld, device)
-    wp.launch(
-        response_kernel(room),
-        threads(d.nworld, device),
-        inputs=[
-            matrix_fields(m, m.structure.order),
-            m.dof_bodyid,
-            m.structure.body_subtreenum,
-            d.cdof,
-            d.qfrc_smooth,
-            *((loads.wrench, loads.qfrc_row) if loads else (None, None)),
-            first.L,
-            first.Dinv,
-            *((second.L, second.Dinv) if second else (None, None)),
-            stride,
-        ],
-        outputs=[d.qfrc_constraint if loads else None, y, *x, scratch],
-        block_dim=32 * worlds_of(room),
-    )
-
-
-def respond(m: Model, d: mjw.Data, M: Factor, H: Factor | None, loads: Loads) -> wp.array:
+def respond(m: Model, d: mjw.Data, M: Factor, H: Factor | None, qacc_free: wp.array, loads: Loads) -> wp.array:
     """qfrc_constraint, efc.Ma and qacc from the forces of constraints; returns what the integrator makes of them.
+
+    Where all forces of a world would together make up more velocity than is missing, they are cut by one factor
+    (`response.h`), in efc.force too.
 
     Args:
         m: model
         d: data
         M: M and its factors
         H: the integrator's matrix and its factors; None: it is M
+        qacc_free: acceleration by the integrator's matrix without forces of constraints          (nworld, nv)
         loads: forces of constraints
     """
+    device, nbody = d.qacc.device, m.structure.body_subtreenum.shape[0]
+    room, scratch, stride = memory_for(max(m.nC, 6 * nbody) + 3 * m.nv, d.nworld, device)
+    factor = H or M
     motion = wp.empty((d.nworld, m.nv), dtype=float) if H else None
-    _respond(m, d, (M, H), loads, d.efc.Ma, d.qacc, motion)
-    if motion is None:
-        return d.qacc
-    private.solve_free_bodies(m, d, motion, d.efc.Ma)
-    return motion
+    gyroscopic = H is not None and private.solves_free_bodies(m)
+    response = wp.empty((d.nworld, m.nv), dtype=float) if gyroscopic else None
+
+    def launch(wrench: wp.array | None, qacc: wp.array | None) -> None:
+        wp.launch(
+            response_kernel(room),
+            threads(d.nworld, device),
+            inputs=[
+                matrix_fields(m, m.structure.order),
+                m.opt.timestep,
+                m.dof_bodyid,
+                m.structure.body_subtreenum,
+                d.nefc,
+                d.cdof,
+                d.qfrc_smooth,
+                wrench,
+                loads.qfrc_row,
+                loads.work,
+                qacc_free,
+                factor.L,
+                factor.Dinv,
+                M.L,
+                M.Dinv,
+                stride,
+            ],
+            outputs=[d.qfrc_constraint, d.efc.force, response, d.efc.Ma, qacc, motion, scratch],
+            block_dim=32 * worlds_of(room),
+        )
+
+    if response is None:
+        launch(loads.wrench, d.qacc)
+    else:
+        launch(loads.wrench, None)
+        private.solve_free_bodies(m, d, response, d.qfrc_constraint)
+        launch(None, d.qacc)
+    return d.qacc if motion is None else motion
 
 
 def solve(m: Model, d: mjw.Data, factor: Factor, x: wp.array, y: wp.array) -> None:
     """x = H^-1 y, where H may be M."""
-    _respond(m, d, (factor, None), None, y, x, None)
+    room, scratch, stride = memory_for(m.nC + 2 * m.nv, d.nworld, y.device)
+    wp.launch(
+        solve_kernel(room),
+        threads(d.nworld, y.device),
+        inputs=[matrix_fields(m, m.structure.order), factor.L, factor.Dinv, y, stride],
+        outputs=[x, scratch],
+        block_dim=32 * worlds_of(room),
+    )
 
 
 def solve_motion(m: Model, d: mjw.Data, factor: Factor, x: wp.array, y: wp.array) -> None:
