@@ -36,6 +36,8 @@ BATCHES = 3
 """Batches the repeats of a stage are timed in; the fastest counts, since all do the same."""
 EVERY = 50
 """Steps between two commands."""
+BEGINS = {"contact": "constraints", "collision": "smooth"}
+"""Stages that add to what another one clears: repeated together with it, then separated."""
 GRAMMAR = re.compile(
     r"(?P<scene>\S+) x (?P<worlds>\d+)(?P<commanded> commanded)?"
     r"( after (?P<after>\d+))?( for (?P<steps>\d+))?(?P<once> once)?"
@@ -252,16 +254,16 @@ def _time_stages(sim: Simulation, physics: StagedPhysics[Any, Any], repeats: int
         for _, run in stages:
             run()
         put_back()
-        begun: list[Any] = []
+        runs = dict(stages)
         for name, run in stages:
-            adds = name == "contact" and "constraints" in times  # repeated together, then separated
-            parts = [*(begun if adds else []), run]
+            first_part = BEGINS.get(name, "")
+            adds = first_part in times
+            parts = [*([runs[first_part]] if adds else []), run]
             launch = _captured(sim, parts) if physics.capturable else lambda parts=parts: [part() for part in parts]
             first = timing.elapsed(sim, launch, 1, trial)
             often = max(1, min(repeats, int(STAGE_SECONDS / first) if first else repeats) // BATCHES)
             seconds = min(timing.elapsed(sim, launch, often, trial) for _ in range(BATCHES)) / often
-            times[name] = max(0.0, 1e3 * seconds - (times["constraints"] if adds else 0.0))
-            begun = [run]
+            times[name] = max(0.0, 1e3 * seconds - (times[first_part] if adds else 0.0))
         put_back()
     return times
 
