@@ -72,7 +72,7 @@ def _legend(needed: bool) -> list[str]:
 
 def speed() -> str:
     """Step times on the GPU, and how much faster each physics is than the faster MuJoCo."""
-    result = load(RESULTS / "h200" / "speed.json")
+    result = load(ROOT / "benchmarks" / "robots" / "speed.json")
     old = sources.stale(EXPERIMENTS["speed"], result)
     there = [label for label in methods.names() if label in result.methods]
     own = [label for label in there if label not in methods.REFERENCES]
