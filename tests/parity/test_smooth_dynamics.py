@@ -363,23 +363,29 @@ def test_step_is_as_with_mujoco_warps_stages(name: str, scene: str) -> None:
             sim.m.structure.smooth = None
         sim.step()
         ends.append(sim.d.qvel.numpy())
-    tolerance = 1e-4 if name == "cenic" else 1e-5  # its step sizes depend on an estimate of the error
+    tolerance = 1e-4 if name == "cenic" else 2e-5  # its step sizes depend on an estimate of the error
     np.testing.assert_allclose(ends[0], ends[1], rtol=0.0, atol=tolerance * max(1.0, np.abs(ends[1]).max()))
 
 
 def test_tables_follow_the_structure_of_M() -> None:
-    """Rows below a dof lie after it and have it at one place: what the factorization relies on."""
+    """Rows below a dof lie after it and have it at one place, and a group of lanes takes whole trees, leaves first."""
     for mjm in (mjcf.load("humanoid"), mjcf.load("hand"), generated(2)):
         with wp.ScopedDevice("cpu"):
             order = make_order(mjm)
-            packed = order.packed.numpy()
-            end = packed[order.starts[order.names.index("dof_end")] :][: mjm.nv]
-            assert make_tables(mjm) is not None
-        for dof in range(mjm.nv):
+            tables = dict(zip(order.names, np.split(order.packed.numpy(), order.starts[1:]), strict=True))
+            assert make_tables(mjm, mjw.put_model(mjm)) is not None
+        links, adr = tables["link"].reshape(-1, 4), tables["link_adr"]
+        assert sorted(links[:, 0]) == list(range(mjm.nv))
+        assert max(np.diff(adr)) == order.sizes["nlink"] and len(adr) == order.sizes["ngroup"] + 1
+        group = np.repeat(np.arange(len(adr) - 1), np.diff(adr))
+        place = np.argsort(links[:, 0])
+        for dof, rowadr, last, end in links:
             rows = [
                 row
                 for row in range(dof + 1, mjm.nv)
                 if dof in mjm.M_colind[mjm.M_rowadr[row] : mjm.M_rowadr[row] + mjm.M_rownnz[row]]
             ]
-            assert rows == list(range(dof + 1, end[dof]))
-            assert all(mjm.M_colind[mjm.M_rowadr[row] + mjm.M_rownnz[dof] - 1] == dof for row in rows)
+            assert (rowadr, last) == (mjm.M_rowadr[dof], mjm.M_rownnz[dof] - 1)
+            assert rows == list(range(dof + 1, end))
+            assert all(mjm.M_colind[mjm.M_rowadr[row] + last] == dof for row in rows)
+            assert all(group[place[row]] == group[place[dof]] and place[row] < place[dof] for row in rows)

@@ -106,7 +106,7 @@ def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None, given: mu
         gaps=gaps_of(given or mjm),
         contact_sensors=wp.array(_early_contact_sensors(mjm), dtype=int),
         order=make_order(mjm),
-        smooth=make_tables(mjm),
+        smooth=make_tables(mjm, base),
     )
     return extended(Model, base, structure=structure)
 

@@ -10,6 +10,15 @@ constexpr int LANES = 32;
 #define SYNC()
 constexpr int LANES = 1;
 #endif
+#if defined(__x86_64__) && !defined(__CUDA_ARCH__)
+// Numbers below 1e-38 count as zero: products of small velocities get there, and each takes a hundred times as long.
+struct Flush {
+    const unsigned before = __builtin_ia32_stmxcsr();
+    Flush() { __builtin_ia32_ldmxcsr(before | 0x8040); }
+    ~Flush() { __builtin_ia32_ldmxcsr(before); }
+};
+const Flush flush;
+#endif
 #define TABLE(name) reinterpret_cast<const int*>(m.name)
 #define ROLLED _Pragma("unroll 1")  // code of a long pass once, for the cache of instructions
 #define EACH(i, n) ROLLED for (int i = lane; i < (n); i += LANES)
@@ -25,65 +34,102 @@ const auto sum_lanes = [](float value, int group) {
 #endif
     return value;
 };
-const auto lanes_each = [](int items) {  // lanes that share an item where there are few
-    int group = 1;
-    while (2 * group * items <= LANES) group *= 2;
-    return group;
+#if defined(__CUDA_ARCH__)
+// Groups of lanes take trees, and their dofs one after the other. What a dof reads of the structure of M is fetched while the
+// one before it is done: memory is far away, and only what other lanes have written has to be waited for.
+struct alignas(16) Link { int dof, adr, last, end; };  // its row, the place of its diagonal there, one past the last dof below
+const int width = LANES / m.ngroup, part = lane % width, first_link = TABLE(link_adr)[lane / width];
+const int nlink = TABLE(link_adr)[lane / width + 1] - first_link;
+const auto link_at = [&](int n) {  // none before the first and after the last
+    Link link = reinterpret_cast<const Link*>(m.link)[first_link + wp::max(wp::min(n, nlink - 1), 0)];
+    if (n < 0 || n >= nlink) link.last = link.end = 0;
+    return link;
+};
+const auto pair_at = [](int p, int& a, int& c) {  // pairs c <= a one after the other
+    a = static_cast<int>(0.5f * (sqrtf(8.0f * p + 1.0f) - 1.0f));
+    a += (a + 1) * (a + 2) / 2 <= p ? 1 : a * (a + 1) / 2 > p ? -1 : 0;
+    c = p - a * (a + 1) / 2;
 };
 const auto factor = [&](float* H, float* Dinv) {  // H = L' D L in place, D on the diagonal; from the leaves inwards
-    ROLLED for (int level = m.ndoflevel - 1; level >= 0; --level) {
-        const int begin = TABLE(factor_adr)[level], items = TABLE(factor_adr)[level + 1] - begin;
-        const int group = lanes_each(items), part = lane % group;
-        ROLLED for (int k0 = 0; k0 < items; k0 += LANES / group) {
-            const int k = k0 + lane / group;
-            const int e = k < items ? TABLE(factor_elem)[begin + k] : 0, i = M_row[e];
-            const int a = M_rownnz[i] - 1, b = e - M_rowadr[i];
-            float sum = 0.0f;
-            if (k < items) {  // rows below i lie after it
-                for (int row = i + 1 + part; row < TABLE(dof_end)[i]; row += group) {
-                    const float* const below = H + M_rowadr[row];
-                    sum += below[a] * below[b] * Dinv[row];
-                }
-            }
-            sum = sum_lanes(sum, group);
-            if (k < items && part == 0) {
-                const float value = H[e] - sum;
-                H[e] = value;
-                if (a == b) Dinv[i] = 1.0f / value;
-            }
+    int a0, c0;
+    pair_at(part, a0, c0);
+    Link link = link_at(0);
+    int above = a0 < link.last ? TABLE(M_above)[link.adr + a0] : 0;
+    ROLLED for (int n = 0; n < m.nlink; ++n) {
+        const Link next = link_at(n + 1);
+        const int next_above = a0 < next.last ? TABLE(M_above)[next.adr + a0] : 0;
+        float* const row = H + link.adr;
+        const int last = link.last;
+        const float inverse = 1.0f / row[last];
+        if (a0 < last) H[above + c0] -= row[a0] * inverse * row[c0];  // the row of an ancestor has the same ancestors
+        ROLLED for (int p = part + width; p < last * (last + 1) / 2; p += width) {
+            int a, c;
+            pair_at(p, a, c);
+            H[TABLE(M_above)[link.adr + a] + c] -= row[a] * inverse * row[c];
         }
         SYNC();
-    }
-    EACH(e, nC) {
-        if (M_colind[e] != M_row[e]) H[e] *= Dinv[M_row[e]];
+        ROLLED for (int e = part; e < last; e += width) row[e] *= inverse;
+        if (part == 0 && n < nlink) Dinv[link.dof] = inverse;
+        link = next;
+        above = next_above;
     }
     SYNC();
 };
 const auto solve = [&](const float* L, const float* Dinv, float* x) {  // x becomes H^-1 x
-    ROLLED for (int level = m.ndoflevel - 1; level >= 0; --level) {
-        const int begin = TABLE(dof_level_adr)[level], items = TABLE(dof_level_adr)[level + 1] - begin;
-        const int group = lanes_each(items), part = lane % group;
-        ROLLED for (int k0 = 0; k0 < items; k0 += LANES / group) {
-            const int k = k0 + lane / group, i = k < items ? TABLE(dof_level)[begin + k] : 0;
-            float sum = 0.0f;
-            if (k < items) {
-                for (int row = i + 1 + part; row < TABLE(dof_end)[i]; row += group) {
-                    sum += L[M_rowadr[row] + level] * x[row];
-                }
-            }
-            sum = sum_lanes(sum, group);
-            if (k < items && part == 0) x[i] -= sum;
-        }
+    Link link = link_at(0);
+    int at = part < link.last ? M_colind[link.adr + part] : 0;
+    ROLLED for (int n = 0; n < m.nlink; ++n) {
+        const Link next = link_at(n + 1);
+        const int next_at = part < next.last ? M_colind[next.adr + part] : 0;
+        const float value = x[link.dof];
+        if (part < link.last) x[at] -= L[link.adr + part] * value;
+        ROLLED for (int e = part + width; e < link.last; e += width) x[M_colind[link.adr + e]] -= L[link.adr + e] * value;
         SYNC();
+        link = next;
+        at = next_at;
     }
-    ROLLED for (int level = 0; level < m.ndoflevel; ++level) {
-        const int begin = TABLE(dof_level_adr)[level], items = TABLE(dof_level_adr)[level + 1] - begin;
-        EACH(k, items) {
-            const int i = TABLE(dof_level)[begin + k], adr = M_rowadr[i];
-            float value = x[i] * Dinv[i];
-            for (int a = 0; a < level; ++a) value -= L[adr + a] * x[M_colind[adr + a]];
-            x[i] = value;
+    EACH(v, nv) x[v] *= Dinv[v];
+    SYNC();
+    link = link_at(nlink - 1);
+    at = link.dof + 1 + part < link.end ? M_rowadr[link.dof + 1 + part] : 0;
+    ROLLED for (int n = 0; n < m.nlink; ++n) {
+        const Link next = link_at(nlink - 2 - n);
+        const int next_at = next.dof + 1 + part < next.end ? M_rowadr[next.dof + 1 + part] : 0;
+        const float value = x[link.dof];
+        if (link.dof + 1 + part < link.end) x[link.dof + 1 + part] -= L[at + link.last] * value;
+        ROLLED for (int i = link.dof + 1 + part + width; i < link.end; i += width) {
+            x[i] -= L[M_rowadr[i] + link.last] * value;
         }
         SYNC();
+        link = next;
+        at = next_at;
     }
 };
+#else
+const auto factor = [&](float* H, float* Dinv) {  // H = L' D L in place, D on the diagonal; from the leaves inwards
+    for (int k = nv - 1; k >= 0; --k) {
+        float* const row = H + M_rowadr[k];
+        const int last = M_rownnz[k] - 1;
+        const float inverse = 1.0f / row[last];
+        Dinv[k] = inverse;
+        for (int a = 0; a < last; ++a) {  // the row of an ancestor has the same ancestors
+            float* const above = H + M_rowadr[M_colind[M_rowadr[k] + a]];
+            const float share = row[a] * inverse;
+            for (int c = 0; c <= a; ++c) above[c] -= share * row[c];
+        }
+        for (int a = 0; a < last; ++a) row[a] *= inverse;
+    }
+};
+const auto solve = [&](const float* L, const float* Dinv, float* x) {  // x becomes H^-1 x
+    for (int k = nv - 1; k >= 0; --k) {
+        const int adr = M_rowadr[k], last = M_rownnz[k] - 1;
+        for (int a = 0; a < last; ++a) x[M_colind[adr + a]] -= L[adr + a] * x[k];
+    }
+    for (int k = 0; k < nv; ++k) {
+        const int adr = M_rowadr[k], last = M_rownnz[k] - 1;
+        float value = x[k] * Dinv[k];
+        for (int a = 0; a < last; ++a) value -= L[adr + a] * x[M_colind[adr + a]];
+        x[k] = value;
+    }
+};
+#endif

@@ -70,6 +70,6 @@ def threads(nworld: int, device: wp.Device) -> int:
 def factorize(m: Model, d: mjw.Data, H: wp.array) -> Factor:
     """The factors of a matrix in the structure of M."""
     factor = Factor(H, wp.empty_like(H), wp.empty((d.nworld, m.nv), dtype=float))
-    inputs = [matrix_fields(m, m.structure.order), H]
+    inputs = [matrix_fields(m.structure.order), H]
     wp.launch(_factor, threads(d.nworld, H.device), inputs=inputs, outputs=[factor.L, factor.Dinv])
     return factor

@@ -11,22 +11,16 @@ from typing import Any
 import mujoco_warp as mjw
 import warp as wp
 
-from stickslip.physics.mjwarp.smooth.tables import Tables
+from stickslip.physics.mjwarp.smooth.tables import COPIED, Tables
 
-_ORDER = "dof_end M_row dof_level_adr dof_level factor_adr factor_elem".split()
-_MATRIX = "M_rownnz M_rowadr M_colind".split()
-_ORDER_SIZES = "nv nC ndoflevel".split()
+_ORDER = "M_rownnz M_rowadr M_colind M_row M_above link_adr link".split()
+_ORDER_SIZES = "nv nC ngroup nlink".split()
 
 _FIXED = (
-    "body_parentid body_rootid body_mocapid body_jntadr body_jntnum body_dofadr body_dofnum body_isdofancestor "
-    "dof_bodyid dof_jntid jnt_type jnt_qposadr jnt_dofadr jnt_actuatorid jnt_actgravcomp jnt_actfrclimited "
-    "geom_bodyid site_bodyid tendon_adr tendon_num wrap_objid wrap_prm ten_J_rownnz ten_J_rowadr ten_J_colind "
-    "actuator_trntype actuator_trnid actuator_dyntype actuator_gaintype actuator_biastype actuator_ctrladr "
-    "actuator_ctrlnum actuator_actadr actuator_actnum actuator_actlimited actuator_actearly actuator_forcelimited "
-    "actuator_ctrllimited cam_mode cam_bodyid cam_targetbodyid light_mode light_bodyid light_targetbodyid eq_type "
-    "eq_obj1id eq_obj2id eq_objtype"
+    "body_isdofancestor jnt_actfrclimited wrap_prm actuator_actlimited actuator_actearly actuator_forcelimited "
+    "actuator_ctrllimited"
 ).split()
-"""Fields of the model that all worlds share."""
+"""Fields of the model that all worlds share, besides `COPIED`."""
 
 _PER_WORLD = (
     "qpos0 qpos_spring body_pos body_quat body_ipos body_iquat body_mass body_subtreemass body_inertia "
@@ -45,13 +39,14 @@ _OPTIONS = ("timestep", "gravity")
 _TABLES = (
     "level_adr level_body child_adr child dof_kind dof_free act_moment dof_act_adr dof_act ten_row dof_ten_adr "
     "dof_ten ten_wrap ten_wrapadr0 geom_moving"
-).split()
+).split() + COPIED
 _SIZES = (
     "nbody njnt nq nsite ngeom ngeom_moving nmocap ncam nlight nu na nactuator ntendon neq nwrap nJten nmoment nlevel "
     "has_spatial"
 ).split()
 _SETTINGS = (
-    "nmoment_room nv_room disableflags implicit factor_M solve_M factor_H write_crb begins nsensordata clear_contacts"
+    "norder ntable nrow nmoment_room nv_room disableflags implicit factor_M solve_M factor_H write_crb begins "
+    "nsensordata clear_contacts"
 ).split()
 
 _INPUTS = "qpos qvel act ctrl mocap_pos mocap_quat qfrc_applied xfrc_applied".split()
@@ -74,9 +69,9 @@ def _struct(name: str, doc: str, addresses: Iterable[str], numbers: Iterable[str
 
 SmoothModel = _struct(
     "SmoothModel",
-    "Addresses of a model's arrays, how many rows those have that may differ between worlds (`_n`), and its sizes.",
-    [*_MATRIX, *_ORDER, *_FIXED, *_PER_WORLD, *_OPTIONS, *_TABLES],
-    [*_ORDER_SIZES, *(f"{name}_n" for name in (*_PER_WORLD, *_OPTIONS)), *_SIZES, *_SETTINGS],
+    "Addresses of a model's arrays, which of them have a row for each world (`_row`), and its sizes.",
+    [*_ORDER, *_FIXED, *_PER_WORLD, *_OPTIONS, *_TABLES, "order", "tables"],
+    [*_ORDER_SIZES, *(f"{name}_row" for name in (*_PER_WORLD, *_OPTIONS)), *_SIZES, *_SETTINGS],
 )
 _FOUND = (
     "qvel qacc xfrc_applied xpos xquat xmat xipos subtree_com cinert cdof cdof_dot cvel ten_length ten_velocity "
@@ -91,30 +86,43 @@ ReactionData = _struct(
     [*_FOUND, *(f"efc_{name}" for name in _EFC), *(f"contact_{name}" for name in _CONTACT), *_REACTIONS],
     ["njmax", "njmax_room", "naddress", "pyramidal"],
 )
-MatrixOrder = _struct("MatrixOrder", "Addresses of the structure of M.", [*_MATRIX, *_ORDER], _ORDER_SIZES)
+MatrixOrder = _struct("MatrixOrder", "Addresses of the structure of M.", _ORDER, _ORDER_SIZES)
 SmoothData = _struct("SmoothData", "Addresses of the arrays of the data.", [*_INPUTS, *OUTPUTS, *_SOMETIMES])
 
 
-def matrix_fields(m: mjw.Model, order: Tables) -> Any:
+def matrix_fields(order: Tables) -> Any:
     """The addresses of the structure of M."""
     fields = MatrixOrder()
-    for name in _MATRIX:
-        setattr(fields, name, getattr(m, name).ptr or 0)
     for name, value in (*order.addresses().items(), *order.sizes.items()):
         setattr(fields, name, value)
     return fields
 
 
+def _arrays_per_world(m: mjw.Model) -> dict[str, wp.array]:
+    owners = ((m, _PER_WORLD), (m.opt, _OPTIONS))
+    return {name: getattr(owner, name) for owner, names in owners for name in names}
+
+
+def _rows_of(array: wp.array) -> int:
+    return 1 if array.strides[0] == 0 else array.shape[0]
+
+
+def row_counts(m: mjw.Model) -> set[int]:
+    """Numbers of rows of the fields that differ between worlds; the kernel covers one such number."""
+    return {_rows_of(array) for array in _arrays_per_world(m).values()} - {0, 1}
+
+
 def model_fields(m: mjw.Model, order: Tables, tables: Tables, **settings: int) -> Any:
     """The addresses and sizes of a model."""
     fields = SmoothModel()
-    for name in (*_MATRIX, *_FIXED):
+    for name in _FIXED:
         setattr(fields, name, getattr(m, name).ptr or 0)
-    for owner, names in ((m, _PER_WORLD), (m.opt, _OPTIONS)):
-        for name in names:
-            array = getattr(owner, name)
-            setattr(fields, name, array.ptr or 0)
-            setattr(fields, f"{name}_n", 1 if array.strides[0] == 0 else array.shape[0])
+    for name, array in _arrays_per_world(m).items():
+        setattr(fields, name, array.ptr or 0)
+        setattr(fields, f"{name}_row", int(_rows_of(array) > 1))
+    fields.nrow = max(row_counts(m), default=1)
+    fields.order, fields.norder = order.packed.ptr, order.packed.size
+    fields.tables, fields.ntable = tables.packed.ptr, tables.packed.size
     for group in (order, tables):
         for name, value in (*group.addresses().items(), *group.sizes.items()):
             setattr(fields, name, value)

@@ -25,9 +25,7 @@ const bool has_gravcomp = is_lifted;
 #endif
 SYNC();
 add_children(body, body_size, has_gravcomp ? 28 : 22, 1);
-if (m.write_crb) {
-    EACH(k, 10 * nbody) DATA(crb, 10 * nbody)[k] = body[body_size * (k / 10) + k % 10];
-}
+if (m.write_crb) write(DATA(crb, 10 * nbody), body, body_size, 10, nbody);
 
 // ---- tendons: length, Jacobian, velocity, springs and dampers
 const auto is_above = [&](int v, int b) { return TABLE(body_isdofancestor)[size_t(b) * m.nv_room + v] != 0; };
@@ -36,13 +34,13 @@ EACH(e, m.nJten) {
     const int adr = TABLE(tendon_adr)[t], number = TABLE(tendon_num)[t];
     float value = 0.0f;
     if (TABLE(ten_wrap)[t] < 0) {
-        for (int k = adr; k < adr + number; ++k) {
+        ROLLED for (int k = adr; k < adr + number; ++k) {
             if (jnt_dofadr[TABLE(wrap_objid)[k]] == v) value = reinterpret_cast<const float*>(m.wrap_prm)[k];
         }
     } else {
         const Six motion = load6(dof + dof_size * v);
         const vec3 centre = load(com + 3 * body_rootid[dof_bodyid[v]]);
-        for (int k = adr; k < adr + number - 1; ++k) {
+        ROLLED for (int k = adr; k < adr + number - 1; ++k) {
             const int s0 = TABLE(wrap_objid)[k], s1 = TABLE(wrap_objid)[k + 1];
             const int b0 = TABLE(site_bodyid)[s0], b1 = TABLE(site_bodyid)[s1];
             if (b0 == b1) continue;
@@ -61,12 +59,12 @@ EACH(t, nten) {
     const int adr = TABLE(tendon_adr)[t], number = TABLE(tendon_num)[t], wrap = TABLE(ten_wrap)[t];
     float length = 0.0f, velocity = 0.0f;
     if (wrap < 0) {
-        for (int k = adr; k < adr + number; ++k) {
+        ROLLED for (int k = adr; k < adr + number; ++k) {
             length += reinterpret_cast<const float*>(m.wrap_prm)[k] * qpos[jnt_qposadr[TABLE(wrap_objid)[k]]];
         }
     } else {
         vec3 last = site_position(TABLE(wrap_objid)[adr]);
-        for (int k = 0; k < number; ++k) {
+        ROLLED for (int k = 0; k < number; ++k) {
             const vec3 next = site_position(TABLE(wrap_objid)[adr + k]);
             length += wp::length(next - last);
             last = next;
@@ -76,7 +74,7 @@ EACH(t, nten) {
         DATA_INT(ten_wrapnum, nten)[t] = number;
     }
     if (m.has_spatial) DATA_INT(ten_wrapadr, nten)[t] = TABLE(ten_wrapadr0)[t];
-    for (int e = TABLE(ten_J_rowadr)[t]; e < TABLE(ten_J_rowadr)[t] + TABLE(ten_J_rownnz)[t]; ++e) {
+    ROLLED for (int e = TABLE(ten_J_rowadr)[t]; e < TABLE(ten_J_rowadr)[t] + TABLE(ten_J_rownnz)[t]; ++e) {
         velocity += ten_J[e] * qvel[TABLE(ten_J_colind)[e]];
     }
     DATA(ten_length, nten)[t] = length;
@@ -121,7 +119,7 @@ EACH(a, nact) {
     const float* const biasprm = FIELD(actuator_biasprm, 10 * nact) + 10 * a;
     const float* const dynprm = FIELD(actuator_dynprm, 10 * nact) + 10 * a;
     if (on_tendon) {
-        for (int c = 0; c < n; ++c) row[c] = ten_J[along + c] * gear[0];
+        ROLLED for (int c = 0; c < n; ++c) row[c] = ten_J[along + c] * gear[0];
         length = tendon[4 * target + 3] * gear[0];
     } else if (n == 1) {
         row[0] = gear[0];
@@ -143,7 +141,7 @@ EACH(a, nact) {
     }
     DATA_INT(moment_rownnz, nact)[a] = n;
     DATA_INT(moment_rowadr, nact)[a] = adr;
-    for (int c = 0; c < n; ++c) {
+    ROLLED for (int c = 0; c < n; ++c) {
         const int column = on_tendon ? TABLE(ten_J_colind)[along + c] : v + c;
         velocity += row[c] * qvel[column];
         DATA_INT(moment_colind, m.nmoment_room)[adr + c] = column;
@@ -189,7 +187,7 @@ EACH(a, nact) {
             if (force <= range[0] || force >= range[1]) rate = 0.0f;
         }
     } else if (m.na && actadr >= 0) {
-        for (int k = actadr; k <= last; ++k) DATA(act_dot, m.na)[k] = 0.0f;
+        ROLLED for (int k = actadr; k <= last; ++k) DATA(act_dot, m.na)[k] = 0.0f;
     }
     actuator[a] = force;
     slope[a] = rate;
@@ -198,13 +196,17 @@ EACH(a, nact) {
 SYNC();
 
 // ---- forces on dofs
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+asm volatile("cp.async.wait_all;" ::: "memory");  // nothing more arrives where `x` and `qfrc` will be
+SYNC();
+#endif
 const int* const dof_act_adr = TABLE(dof_act_adr);
 const int* const dof_act = TABLE(dof_act);
 const auto from_actuators = [&](int v, float& damping, float* poly, float& armature) {
     const int only = TABLE(jnt_actuatorid)[dof_jntid[v]];  // -1: none of them has any; below: several have
     damping = poly[0] = poly[1] = armature = 0.0f;
     if (only == -1) return;
-    for (int k = dof_act_adr[v]; k < dof_act_adr[v + 1]; ++k) {
+    ROLLED for (int k = dof_act_adr[v]; k < dof_act_adr[v + 1]; ++k) {
         const int a = dof_act[2 * k];
         if (only >= 0 ? a != only : TABLE(actuator_trntype)[a] == TENDON) continue;
         const float gear = FIELD(actuator_gear, 6 * nact)[6 * a], square = gear * gear;
@@ -253,7 +255,7 @@ EACH(v, nv) {
             spring = -stretch * polynomial(stiffness, poly, stretch);
         }
     }
-    for (int k = TABLE(dof_ten_adr)[v]; k < TABLE(dof_ten_adr)[v + 1]; ++k) {
+    ROLLED for (int k = TABLE(dof_ten_adr)[v]; k < TABLE(dof_ten_adr)[v + 1]; ++k) {
         const int t = TABLE(dof_ten)[2 * k];
         const float along = ten_J[TABLE(dof_ten)[2 * k + 1]];
         spring += along * tendon[4 * t];
@@ -263,7 +265,7 @@ EACH(v, nv) {
     const bool by_actuator = TABLE(jnt_actgravcomp)[j] != 0;
     const float passive = spring + damper + (by_actuator ? 0.0f : lift);
     if (acts) {
-        for (int k = dof_act_adr[v]; k < dof_act_adr[v + 1]; ++k) {
+        ROLLED for (int k = dof_act_adr[v]; k < dof_act_adr[v + 1]; ++k) {
             act += moment[dof_act[2 * k + 1]] * actuator[dof_act[2 * k]];
         }
         if (by_actuator) act += lift;

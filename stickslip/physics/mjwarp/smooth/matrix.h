@@ -1,10 +1,13 @@
 // Last part of the native function `smooth`: M, the integrator's matrix, their factors, and accelerations.
 
 // ---- M, and the integrator's matrix
+Six along{vec3(), vec3()};
+int last_dof = -1;
 EACH(e, nC) {
     const int i = M_row[e], j = M_colind[e];
-    const Six motion = load6(dof + dof_size * i);
-    float value = dot6(load6(dof + dof_size * j), momentum(body + body_size * dof_bodyid[i], motion));
+    if (LANES > 1 || i != last_dof) along = momentum(body + body_size * dof_bodyid[i], load6(dof + dof_size * i));
+    last_dof = i;
+    float value = dot6(load6(dof + dof_size * j), along);
     if (i == j) {
         float damping, poly[2], armature;
         from_actuators(i, damping, poly, armature);
@@ -34,11 +37,11 @@ ROLLED for (int pass = 0; pass < 2; ++pass) {
                         damping_of(i, damping, poly);
                         rate = slope_of(damping, poly, wp::abs(qvel[i]));
                     }
-                    for (int k = dof_act_adr[i]; k < dof_act_adr[i + 1]; ++k) {
+                    ROLLED for (int k = dof_act_adr[i]; k < dof_act_adr[i + 1]; ++k) {
                         const int a = dof_act[2 * k], at = dof_act[2 * k + 1];
                         if (TABLE(actuator_trntype)[a] == TENDON) {
                             const int t = TABLE(actuator_trnid)[2 * a], adr = TABLE(ten_J_rowadr)[t];
-                            for (int c = 0; c < TABLE(ten_J_rownnz)[t]; ++c) {
+                            ROLLED for (int c = 0; c < TABLE(ten_J_rownnz)[t]; ++c) {
                                 if (TABLE(ten_J_colind)[adr + c] != j) continue;
                                 rate -= moment[at] * moment[TABLE(act_moment)[a] + c] * slope[a];
                             }
@@ -47,9 +50,10 @@ ROLLED for (int pass = 0; pass < 2; ++pass) {
                         }
                     }
                 }
-                for (int k = TABLE(dof_ten_adr)[i]; k < TABLE(dof_ten_adr)[i + 1]; ++k) {
+                ROLLED for (int k = TABLE(dof_ten_adr)[i]; k < TABLE(dof_ten_adr)[i + 1]; ++k) {
                     const int t = TABLE(dof_ten)[2 * k], at = TABLE(dof_ten)[2 * k + 1];
-                    for (int o = TABLE(ten_J_rowadr)[t]; o < TABLE(ten_J_rowadr)[t] + TABLE(ten_J_rownnz)[t]; ++o) {
+                    const int ten_end = TABLE(ten_J_rowadr)[t] + TABLE(ten_J_rownnz)[t];
+                    ROLLED for (int o = TABLE(ten_J_rowadr)[t]; o < ten_end; ++o) {
                         if (TABLE(ten_J_colind)[o] == j) rate += ten_J[at] * ten_J[o] * tendon[4 * t + 2];
                     }
                 }

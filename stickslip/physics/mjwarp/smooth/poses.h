@@ -44,8 +44,9 @@ ROLLED for (int level = 1; level < m.nlevel; ++level) {
                     if (type == BALL) {
                         q = multiply(q, unit(load_quat(qpos + at)));
                     } else {
-                        const float half = 0.5f * (qpos[at] - FIELD(qpos0, m.nq)[at]), sine = wp::sin(half);
-                        q = multiply(q, Quat{wp::cos(half), sine * axis[0], sine * axis[1], sine * axis[2]});
+                        float sine, cosine;
+                        sine_cosine(0.5f * (qpos[at] - FIELD(qpos0, m.nq)[at]), sine, cosine);
+                        q = multiply(q, Quat{cosine, sine * axis[0], sine * axis[1], sine * axis[2]});
                     }
                     p = anchor - rotate(q, offset);  // the anchor stays
                 }
@@ -67,8 +68,8 @@ EACH(k, 3 * m.njnt) {
     DATA(xanchor, 3 * m.njnt)[k] = stage[k];
     DATA(xaxis, 3 * m.njnt)[k] = stage[3 * m.njnt + k];
 }
-EACH(k, 3 * nbody) DATA(xpos, 3 * nbody)[k] = pose[pose_size * (k / 3) + k % 3];
-EACH(k, 4 * nbody) DATA(xquat, 4 * nbody)[k] = pose[pose_size * (k / 4) + 3 + k % 4];
+write(DATA(xpos, 3 * nbody), pose, pose_size, 3, nbody);
+write(DATA(xquat, 4 * nbody), pose + 3, pose_size, 4, nbody);
 
 // ---- frames of bodies, geoms and sites; masses and their moments
 EACH(b, nbody) {
@@ -97,10 +98,8 @@ const auto site_position = [&](int site) {
     return load(at) + rotate(load_quat(at + 3), load(FIELD(site_pos, 3 * m.nsite) + 3 * site));
 };
 SYNC();
-EACH(k, 9 * nbody) {
-    DATA(xmat, 9 * nbody)[k] = body[body_size * (k / 9) + at_xmat + k % 9];
-    DATA(ximat, 9 * nbody)[k] = body[body_size * (k / 9) + at_ximat + k % 9];
-}
+write(DATA(xmat, 9 * nbody), body + at_xmat, body_size, 9, nbody);
+write(DATA(ximat, 9 * nbody), body + at_ximat, body_size, 9, nbody);
 ROLLED for (int first = 0; first < m.ngeom_moving + m.nsite; first += LANES) {  // geoms that move, then sites
     const int k = first + lane, site = k - m.ngeom_moving;
     if (site < 0) {
@@ -208,8 +207,8 @@ EACH(v, nv) {
     store6(dof + dof_size * v, motion);
 }
 SYNC();
-EACH(k, 10 * nbody) DATA(cinert, 10 * nbody)[k] = body[body_size * (k / 10) + k % 10];
-EACH(k, 6 * nv) DATA(cdof, 6 * nv)[k] = dof[dof_size * (k / 6) + k % 6];
+write(DATA(cinert, 10 * nbody), body, body_size, 10, nbody);
+write(DATA(cdof, 6 * nv), dof, dof_size, 6, nv);
 
 // ---- velocities and the accelerations that gravity and velocities make, from the world outwards
 if (lane == 0) {
@@ -249,5 +248,5 @@ ROLLED for (int level = 1; level < m.nlevel; ++level) {
 }
 
 EACH(k, 6 * nv) DATA(cdof_dot, 6 * nv)[k] = stage[k];
-EACH(k, 6 * nbody) DATA(cvel, 6 * nbody)[k] = body[body_size * (k / 6) + at_vel + k % 6];
+write(DATA(cvel, 6 * nbody), body + at_vel, body_size, 6, nbody);
 SYNC();

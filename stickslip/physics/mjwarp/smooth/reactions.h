@@ -199,10 +199,8 @@ ROLLED for (int level = 1; level < m.nlevel; ++level) {
     }
     SYNC();
 }
-EACH(k, 6 * nbody) {
-    DATA(cacc, 6 * nbody)[k] = acc[body_size * (k / 6) + k % 6];
-    DATA(cfrc_ext, 6 * nbody)[k] = ext[body_size * (k / 6) + k % 6];
-}
+write(DATA(cacc, 6 * nbody), acc, body_size, 6, nbody);
+write(DATA(cfrc_ext, 6 * nbody), ext, body_size, 6, nbody);
 SYNC();
 
 // ---- what each body needs beyond external forces comes from its parent; sums from the leaves inwards
@@ -216,4 +214,4 @@ EACH(b, nbody) {
 }
 SYNC();
 add_children(acc, body_size, 6, 0);
-EACH(k, 6 * nbody) DATA(cfrc_int, 6 * nbody)[k] = acc[body_size * (k / 6) + k % 6];
+write(DATA(cfrc_int, 6 * nbody), acc, body_size, 6, nbody);

@@ -53,7 +53,7 @@ def respond(m: Model, d: mjw.Data, M: Factor, H: Factor | None, qacc_free: wp.ar
             response_kernel(room),
             threads(d.nworld, device),
             inputs=[
-                matrix_fields(m, m.structure.order),
+                matrix_fields(m.structure.order),
                 m.opt.timestep,
                 m.dof_bodyid,
                 m.structure.body_subtreenum,
@@ -89,7 +89,7 @@ def solve(m: Model, d: mjw.Data, factor: Factor, x: wp.array, y: wp.array) -> No
     wp.launch(
         solve_kernel(room),
         threads(d.nworld, y.device),
-        inputs=[matrix_fields(m, m.structure.order), factor.L, factor.Dinv, y, stride],
+        inputs=[matrix_fields(m.structure.order), factor.L, factor.Dinv, y, stride],
         outputs=[x, scratch],
         block_dim=32 * worlds_of(room),
     )

@@ -8,7 +8,7 @@ import warp as wp
 from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.model import Model
 from stickslip.physics.mjwarp.smooth.factor import Factor, threads
-from stickslip.physics.mjwarp.smooth.fields import data_fields, model_fields, reaction_fields
+from stickslip.physics.mjwarp.smooth.fields import data_fields, model_fields, reaction_fields, row_counts
 from stickslip.physics.mjwarp.smooth.kernel import memory_for, reactions_kernel, smooth_kernel, worlds_of
 from stickslip.physics.mjwarp.smooth.tables import left_to_mujoco_warp, reaction_room_of, room_of
 
@@ -30,7 +30,9 @@ class Smooth:
 
 def is_fused(m: mjw.Model) -> bool:
     """Whether `find_smooth` can take the place of MuJoCo Warp's stages; options and callbacks can change that."""
-    return isinstance(m, Model) and m.structure.smooth is not None and not left_to_mujoco_warp(m)
+    if not isinstance(m, Model) or m.structure.smooth is None or left_to_mujoco_warp(m):
+        return False
+    return len(row_counts(m)) < 2
 
 
 def find_smooth(

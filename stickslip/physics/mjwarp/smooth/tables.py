@@ -10,6 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickslip.physics.mjwarp.lanes import WARP
 
+COPIED = (
+    "body_parentid body_rootid body_mocapid body_jntadr body_jntnum body_dofadr body_dofnum dof_bodyid dof_jntid "
+    "jnt_type jnt_qposadr jnt_dofadr jnt_actuatorid jnt_actgravcomp geom_bodyid site_bodyid tendon_adr tendon_num "
+    "wrap_objid ten_J_rownnz ten_J_rowadr ten_J_colind actuator_trntype actuator_trnid actuator_dyntype "
+    "actuator_gaintype actuator_biastype actuator_ctrladr actuator_ctrlnum actuator_actadr actuator_actnum cam_mode "
+    "cam_bodyid cam_targetbodyid light_mode light_bodyid light_targetbodyid eq_type eq_obj1id eq_obj2id eq_objtype"
+).split()
+"""Tables of MuJoCo Warp's model; they lie with the others, for a kernel to fetch all of them at once."""
+
 ALONG_AXIS, ABOUT_AXIS = 6, 7
 """Kinds of dofs: 0 to 2 move along axes of the world, 3 to 5 turn about axes of their body, these two along or about
 the axis of their joint."""
@@ -94,8 +103,8 @@ def left_to_mujoco_warp(m: mjw.Model) -> bool:
     )
 
 
-def make_tables(mjm: mujoco.MjModel) -> Tables | None:
-    """The tables of a model on the current device; None for a model that is not covered."""
+def make_tables(mjm: mujoco.MjModel, base: mjw.Model) -> Tables | None:
+    """The tables of a model on the current device, with MuJoCo Warp's own; None for a model that is not covered."""
     if not_covered(mjm):
         return None
     tables: dict[str, NDArray[np.integer]] = {}
@@ -103,6 +112,7 @@ def make_tables(mjm: mujoco.MjModel) -> Tables | None:
     tables |= _kinds_of_dofs(mjm)
     tables |= _actuators(mjm)
     tables |= _tendons(mjm)
+    tables |= {name: getattr(base, name).numpy().ravel() for name in COPIED}
     moves = (mjm.body_weldid != 0) | (mjm.body_mocapid[mjm.body_rootid] >= 0)
     tables["geom_moving"] = np.flatnonzero(moves[mjm.geom_bodyid])
     sizes = {
@@ -174,25 +184,29 @@ def _kinds_of_dofs(mjm: mujoco.MjModel) -> dict[str, NDArray[np.integer]]:
 
 
 def make_order(mjm: mujoco.MjModel) -> Tables:
-    """The order in which M is factored: dofs, and elements of their rows, by the number of dofs above them."""
+    """The order in which M is factored: groups of lanes take trees, and the dofs of each from the last to the first."""
     nv, rownnz, rowadr, colind = mjm.nv, mjm.M_rownnz, mjm.M_rowadr, mjm.M_colind
     end = np.arange(1, nv + 1)  # one past the last row that has this dof
     for dof in range(nv):
         for column in colind[rowadr[dof] : rowadr[dof] + rownnz[dof] - 1]:
             end[column] = dof + 1
-    row = np.repeat(np.arange(nv), rownnz)
-    levels = int(rownnz.max(initial=1))
-    dof_level_adr, dof_level = _grouped(rownnz - 1, levels)
-    factor_adr, factor_elem = _grouped(rownnz[row] - 1, levels)
+    roots = np.flatnonzero(rownnz == 1)
+    ngroup = min(int(WARP), 1 << (max(roots.size, 1).bit_length() - 1))
+    groups: list[list[int]] = [[] for _ in range(ngroup)]
+    for root in sorted(roots, key=lambda root: root - end[root]):  # the largest first, each to the shortest group
+        min(groups, key=len).extend(range(end[root] - 1, root - 1, -1))
+    order = np.array([dof for group in groups for dof in group], dtype=int)
+    links = np.stack([order, rowadr[order], rownnz[order] - 1, end[order]], axis=1)
     tables = {
-        "dof_end": end,
-        "M_row": row,
-        "dof_level_adr": dof_level_adr,
-        "dof_level": dof_level,
-        "factor_adr": factor_adr,
-        "factor_elem": factor_elem,
+        "link": links.ravel() if nv else np.zeros(4, dtype=int),  # first: it is read by vectors of four
+        "link_adr": np.concatenate([[0], np.cumsum([len(group) for group in groups])]),
+        "M_row": np.repeat(np.arange(nv), rownnz),
+        "M_above": rowadr[colind],
+        "M_rownnz": rownnz,
+        "M_rowadr": rowadr,
+        "M_colind": colind,
     }
-    return _on_device(tables, {"nv": nv, "nC": int(row.size), "ndoflevel": levels})
+    return _on_device(tables, {"nv": nv, "nC": colind.size, "ngroup": ngroup, "nlink": max(map(len, groups))})
 
 
 def _moment_dofs(mjm: mujoco.MjModel) -> list[NDArray[np.integer]]:

@@ -5,19 +5,26 @@
 // undoes the macros. Arguments: `m` addresses and sizes of the model (fields.py), `d` addresses of the data.
 //
 // Passes are separated by SYNC: a lane reads what another one wrote only after it. Sums have a fixed order.
-#define FIELD(name, count) \
-    (reinterpret_cast<const float*>(m.name) \
-     + (m.name##_n > 1 ? unsigned(world) % unsigned(m.name##_n) * unsigned(count) : 0u))
+#define FIELD(name, count) (reinterpret_cast<const float*>(m.name) + m.name##_row * world_row * unsigned(count))
 #define FLAGS(name) reinterpret_cast<const bool*>(m.name)
 #define DATA(name, count) (reinterpret_cast<float*>(d.name) + size_t(world) * (count))
 #define OWN(array, count) (array.data + size_t(world) * (count))
 #define DATA_INT(name, count) (reinterpret_cast<int*>(d.name) + size_t(world) * (count))
 
+const unsigned world_row = m.nrow > 1 ? unsigned(world) % unsigned(m.nrow) : 0u;  // of fields with a row for each world
 using wp::vec3;
 struct Quat { float w, x, y, z; };
 struct Six { vec3 a, l; };  // a spatial vector: angular and linear part
 constexpr float tiny = 1e-15f;
 
+const auto sine_cosine = [](float angle, float& sine, float& cosine) {
+#if defined(__CUDA_ARCH__)
+    sincosf(angle, &sine, &cosine);
+#else
+    sine = wp::sin(angle);
+    cosine = wp::cos(angle);
+#endif
+};
 const auto load = [](const float* p) { return vec3(p[0], p[1], p[2]); };
 const auto store = [](float* p, const vec3& v) { p[0] = v[0]; p[1] = v[1]; p[2] = v[2]; };
 const auto load6 = [](const float* p) { return Six{vec3(p[0], p[1], p[2]), vec3(p[3], p[4], p[5])}; };
@@ -84,17 +91,26 @@ const int* const level_adr = TABLE(level_adr);
 const int* const level_body = TABLE(level_body);
 const int* const body_parentid = TABLE(body_parentid);
 const int* const body_rootid = TABLE(body_rootid);
+// results in the order of addresses: `count` values of each of `number` records that are `size` apart
+const auto write = [&](float* to, const float* records, int size, int count, int number) {
+#if defined(__CUDA_ARCH__)
+    EACH(k, count * number) to[k] = records[size * (k / count) + k % count];
+#else
+    for (int n = 0; n < number; ++n) {
+        for (int c = 0; c < count; ++c) to[count * n + c] = records[size * n + c];
+    }
+#endif
+};
 // sums over subtrees, from the leaves inwards to the level `last`, of the first `count` of `size` values of bodies
 const auto add_children = [&](float* values, int size, int count, int last) {
+    const int width = LANES == 1 ? 1 : count > 8 ? LANES : count > 4 ? 8 : 4;  // lanes that share a body
     ROLLED for (int level = m.nlevel - 2; level >= last; --level) {
-        const int begin = level_adr[level], items = (level_adr[level + 1] - begin) * count;
-        EACH(k, items) {
-            const int b = level_body[begin + k / count], c = k % count;
-            float sum = values[size * b + c];
-            for (int e = TABLE(child_adr)[b]; e < TABLE(child_adr)[b + 1]; ++e) {
-                sum += values[size * TABLE(child)[e] + c];
+        ROLLED for (int k = level_adr[level] + lane / width; k < level_adr[level + 1]; k += LANES / width) {
+            const int b = level_body[k];
+            ROLLED for (int e = TABLE(child_adr)[b]; e < TABLE(child_adr)[b + 1]; ++e) {
+                const float* const from = values + size * TABLE(child)[e];
+                for (int c = lane % width; c < count; c += width) values[size * b + c] += from[c];
             }
-            values[size * b + c] = sum;
         }
         SYNC();
     }
