@@ -179,21 +179,34 @@ const auto set_rows = [&](auto* z, Mask mask, const auto* w, const float* point,
         }
     }
 };
-// z = D^-1/2 L'^-1 z, from the last dof to the first
+// z = D^-1/2 L'^-1 z, from the last chunk to the first: each within itself, then what it does to those above
 const auto solve_half = [&](auto* z, Mask mask) {
+    constexpr int per = 4 * fours;
     for (Mask left = mask; left != 0;) {
-        const int chunk = HIGHEST_BIT(left), first = chunk * 4 * fours;
+        const int chunk = HIGHEST_BIT(left), count = nv - chunk * per < per ? nv - chunk * per : per;
         left ^= (Mask)1 << chunk;
-        for (int i = (first + 4 * fours < nv ? first + 4 * fours : nv) - 1; i >= first; --i) {
-            const auto value = z[i];
-            const Place place = dofs[i];
-            const float* l = reinterpret_cast<const float*>(L4 + place.adr);
-            for (Mask above = chunks_at(place); above != 0; above &= above - 1, l += 4 * fours) {
-                auto* const to = z + LOWEST_BIT(above) * 4 * fours;
-                for (int m = 0; m < 4 * fours; ++m) to[m] -= l[m] * value;
-            }
-            z[i] *= roots[i];
+        const Place* const places = dofs + chunk * per;
+        auto* const s = z + chunk * per;
+        const float* l[per];
+        Mask above[per], any = 0;
+        for (int m = per - 1; m >= 0; --m) {
+            above[m] = m < count ? chunks_at(places[m]) ^ (Mask)1 << chunk : (Mask)0;
+            any |= above[m];
+            if (m >= count) continue;
+            l[m] = reinterpret_cast<const float*>(L4 + places[m].adr);
+            const float* const within = l[m] + COUNT_BITS(above[m]) * per;
+            for (int q = 0; q < m; ++q) s[q] -= within[q] * s[m];
         }
+        for (; any != 0; any &= any - 1) {
+            const int other = LOWEST_BIT(any);
+            auto* const to = z + other * per;
+            for (int m = 0; m < per; ++m) {
+                if (!(above[m] >> other & 1)) continue;
+                for (int q = 0; q < per; ++q) to[q] -= l[m][q] * s[m];
+                l[m] += per;
+            }
+        }
+        for (int m = 0; m < count; ++m) s[m] *= roots[chunk * per + m];
     }
 };
 // Products of all rows with the first ones; the rows by themselves are stored.
@@ -349,28 +362,22 @@ const auto place_equality = [&](float* record, int n, int count, Mask mask) {
     record[62] = keep_bits(count > 0 ? (int)((unsigned long long)mask >> 32) : 0);
     record[63] = 0.0f;  // where its rows are in shared memory
 };
-// Impulses that cancel a unit velocity in direction c: the last `count` directions one after the other, except those without
+// Impulses that cancel the velocities `left`: the last `count` directions one after the other, except those without
 // compliance, a few times over.
-const auto answer = [&](float* record, int count, int c) {
-    float left[6], out[6];
+const auto answer = [&](auto* left, auto* out, int count) {
     UNROLLED
-    for (int i = 0; i < 6; ++i) {
-        left[i] = i == c ? 1.0f : 0.0f;
-        out[i] = 0.0f;
-    }
+    for (int i = 0; i < 6; ++i) out[i] = 0.0f;
     ROLLED
     for (int pass = 0; pass < inner; ++pass) {
         UNROLLED
         for (int i = 0; i < 6; ++i) {
             if (i < 6 - count || K[i][i] <= tiny) continue;
-            const float change = DIVIDE(-left[i], K[i][i]);
+            const auto change = DIVIDE(-left[i], K[i][i]);
             out[i] += change;
             UNROLLED
             for (int j = 0; j < 6; ++j) left[j] += K[j][i] * change;
         }
     }
-    UNROLLED
-    for (int i = 0; i < 6; ++i) record[6 * i + c] = out[i];
 };
 #if defined(__CUDA_ARCH__)
 for (int first = 0; first < 6 * nequality; first += whole(6)) {
@@ -407,7 +414,14 @@ for (int first = 0; first < 6 * nequality; first += whole(6)) {
         UNROLLED
         for (int c = 0; c < 6; ++c) reinterpret_cast<float*>(equalities.weight.data)[6 * place + c] = K[c][c];
     }
-    if (count > 0) answer(record, count, r);
+    if (count > 0) {
+        float left[6], out[6];  // a unit velocity in direction r
+        UNROLLED
+        for (int i = 0; i < 6; ++i) left[i] = i == r ? 1.0f : 0.0f;
+        answer(left, out, count);
+        UNROLLED
+        for (int i = 0; i < 6; ++i) record[6 * i + r] = out[i];
+    }
     SYNC();
 }
 #else
@@ -420,7 +434,7 @@ for (int n = 0; n < nequality; ++n) {
     if (count == 0) continue;
     const float* const point = reinterpret_cast<const float*>(equalities.point.data) + 3 * place;
     const int* const pair = reinterpret_cast<const int*>(equalities.bodies.data) + 2 * n;
-    Eight z[most_chunks * 4 * fours], wrench[6], products[6], speed, apart, rest;
+    Eight z[most_chunks * 4 * fours], wrench[6], products[6], speed, apart, rest, out[6];
     for (int c = 0; c < 6; ++c) {
         wrench[c] = 0.0f;
         wrench[c][c] = 1.0f;
@@ -435,9 +449,10 @@ for (int n = 0; n < nequality; ++n) {
         for (int c = 0; c < 6; ++c) K[c][r] = products[c][r];
     }
     drop_held();
+    answer(wrench, out, count);  // unit velocities, one a direction
     for (int c = 0; c < 6; ++c) {
         reinterpret_cast<float*>(equalities.weight.data)[6 * place + c] = K[c][c];
-        answer(record, count, c);
+        for (int r = 0; r < 6; ++r) record[6 * c + r] = out[c][r];
     }
 }
 #endif

@@ -61,7 +61,7 @@ def native(files: Sequence[str], shape: Shape, **constants: float) -> str:
         "tiny": float(TINY),
         **constants,
     }
-    lines = []
+    lines = ["#if !defined(__CUDA_ARCH__)", "#pragma clang fp contract(fast)", "#endif"]  # nvcc contracts by itself
     for constant, value in constants.items():
         if isinstance(value, bool):
             lines.append(f"constexpr bool {constant} = {str(value).lower()};")

@@ -93,16 +93,19 @@ const auto multiply_all = [&](const Four* z, int size, Mask mask, const Four* v,
     constexpr int most = sizeof(sums) / sizeof(float);
     Four parts[most];
     for (int r = 0; r < most; ++r) parts[r] = zero;
-    FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n)
-        for (int r = 0; r < most; ++r) parts[r] += z[r * size + at + n] * v[k * fours + n];
+    for (Mask left = mask; left != 0; left &= left - 1, z += fours) {
+        const Four* const s = v + LOWEST_BIT(left) * fours;
+        for (int n = 0; n < fours; ++n)
+            for (int r = 0; r < most; ++r) parts[r] += z[r * size + n] * s[n];
+    }
     for (int r = 0; r < most; ++r) sums[r] += total(parts[r]);
 };
 const auto apply_all = [&](const Four* z, int size, Mask mask, const auto& d, Four* v) {
     constexpr int most = sizeof(d) / sizeof(float);
-    FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
-        Four s = v[k * fours + n];
-        for (int r = 0; r < most; ++r) s += d[r] * z[r * size + at + n];
-        v[k * fours + n] = s;
+    for (Mask left = mask; left != 0; left &= left - 1, z += fours) {
+        Four* const s = v + LOWEST_BIT(left) * fours;
+        for (int n = 0; n < fours; ++n)
+            for (int r = 0; r < most; ++r) s[n] += d[r] * z[r * size + n];
     }
 };
 const auto multiply = [&](const auto&, const Four* z, int size, Mask mask, int count, const Four* v, auto& sums) {
