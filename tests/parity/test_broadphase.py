@@ -29,7 +29,7 @@ def test_pairs_are_those_of_mujoco_warp(filters: int) -> None:
     bodies = "".join(BODY.format(n=n, kind=GEOMS[n % len(GEOMS)]) for n in range(10))
     mjm = mujoco.MjModel.from_xml_string(MODEL.format(bodies))
     m, d = mjw.put_model(mjm), mjw.make_data(mjm, NWORLD, nconmax=100)
-    m.opt.broadphase_filter = filters
+    m.opt.broadphase_filter = mjw.BroadphaseFilter(filters)
     rng = np.random.default_rng(0)
     qpos = rng.normal(size=(NWORLD, mjm.nbody - 1, 7))
     qpos[:, :, :3] *= 0.2
