@@ -25,6 +25,7 @@ def _turn(qpos: wp.array[float], qadr: int, qvel: wp.array[float], dofadr: int, 
 
 @wp.kernel
 def _advance(
+    nlane: int,
     # Model:
     njnt: int,
     opt_timestep: wp.array[float],
@@ -65,82 +66,83 @@ def _advance(
     overflow_out: wp.array[int],
     peak_out: wp.array[int],
 ):
-    """The joints of a world, its actuators, and one thread for time and record.
+    """The joints of a world, its actuators, and time and record: a lane each, or all in one.
 
     Positions move by `velocity_in`, or by the new velocities where that has no worlds.
     """
-    worldid, index = wp.tid()
+    worldid, lane = wp.tid()
     timestep = opt_timestep[worldid % opt_timestep.shape[0]]
-    if index < njnt:
-        type = jnt_type[index]
-        dofadr = jnt_dofadr[index]
-        qadr = jnt_qposadr[index]
-        ndof = int(1)
-        if type == int(JointType.FREE):
-            ndof = 6
-        elif type == int(JointType.BALL):
-            ndof = 3
-        for i in range(ndof):
-            v = dofadr + i
-            qvel_out[worldid, v] = qvel_out[worldid, v] + motion_in[worldid, v] * timestep
-            qacc_warmstart_out[worldid, v] = qacc_in[worldid, v]
-        qpos = qpos_out[worldid]
-        qvel = qvel_out[worldid]
-        if velocity_in.shape[0] > 0:
-            qvel = velocity_in[worldid]
-        if type == int(JointType.FREE):
-            for i in range(3):
-                qpos[qadr + i] = qpos[qadr + i] + timestep * qvel[dofadr + i]
-            _turn(qpos, qadr + 3, qvel, dofadr + 3, timestep)
-        elif type == int(JointType.BALL):
-            _turn(qpos, qadr, qvel, dofadr, timestep)
+    for index in range(lane, njnt + actuator_actadr.shape[0] + 1, nlane):
+        if index < njnt:
+            type = jnt_type[index]
+            dofadr = jnt_dofadr[index]
+            qadr = jnt_qposadr[index]
+            ndof = int(1)
+            if type == int(JointType.FREE):
+                ndof = 6
+            elif type == int(JointType.BALL):
+                ndof = 3
+            for i in range(ndof):
+                v = dofadr + i
+                qvel_out[worldid, v] = qvel_out[worldid, v] + motion_in[worldid, v] * timestep
+                qacc_warmstart_out[worldid, v] = qacc_in[worldid, v]
+            qpos = qpos_out[worldid]
+            qvel = qvel_out[worldid]
+            if velocity_in.shape[0] > 0:
+                qvel = velocity_in[worldid]
+            if type == int(JointType.FREE):
+                for i in range(3):
+                    qpos[qadr + i] = qpos[qadr + i] + timestep * qvel[dofadr + i]
+                _turn(qpos, qadr + 3, qvel, dofadr + 3, timestep)
+            elif type == int(JointType.BALL):
+                _turn(qpos, qadr, qvel, dofadr, timestep)
+            else:
+                qpos[qadr] = qpos[qadr] + timestep * qvel[dofadr]
+        elif index < njnt + actuator_actadr.shape[0]:
+            a = index - njnt
+            dyntype = actuator_dyntype[a]
+            for j in range(actuator_actadr[a], actuator_actadr[a] + actuator_actnum[a]):
+                act = next_act(
+                    timestep,
+                    dyntype,
+                    actuator_dynprm[worldid % actuator_dynprm.shape[0], a],
+                    actuator_actrange[worldid % actuator_actrange.shape[0], a],
+                    act_out[worldid, j],
+                    act_dot_in[worldid, j],
+                    1.0,
+                    actuator_actlimited[a],
+                )
+                period = wrap_period(
+                    jnt_type,
+                    actuator_trntype[a],
+                    dyntype,
+                    actuator_gaintype[a],
+                    actuator_biastype[a],
+                    actuator_trnid[a],
+                    actuator_gainprm[worldid % actuator_gainprm.shape[0], a],
+                    actuator_biasprm[worldid % actuator_biasprm.shape[0], a],
+                    actuator_gear[worldid % actuator_gear.shape[0], a],
+                )
+                if period > 0.0:
+                    act -= period * wp.round((act - actuator_length_in[worldid, a]) / period)
+                act_out[worldid, j] = act
         else:
-            qpos[qadr] = qpos[qadr] + timestep * qvel[dofadr]
-    elif index < njnt + actuator_actadr.shape[0]:
-        a = index - njnt
-        dyntype = actuator_dyntype[a]
-        for j in range(actuator_actadr[a], actuator_actadr[a] + actuator_actnum[a]):
-            act = next_act(
-                timestep,
-                dyntype,
-                actuator_dynprm[worldid % actuator_dynprm.shape[0], a],
-                actuator_actrange[worldid % actuator_actrange.shape[0], a],
-                act_out[worldid, j],
-                act_dot_in[worldid, j],
-                1.0,
-                actuator_actlimited[a],
-            )
-            period = wrap_period(
-                jnt_type,
-                actuator_trntype[a],
-                dyntype,
-                actuator_gaintype[a],
-                actuator_biastype[a],
-                actuator_trnid[a],
-                actuator_gainprm[worldid % actuator_gainprm.shape[0], a],
-                actuator_biasprm[worldid % actuator_biasprm.shape[0], a],
-                actuator_gear[worldid % actuator_gear.shape[0], a],
-            )
-            if period > 0.0:
-                act -= period * wp.round((act - actuator_length_in[worldid, a]) / period)
-            act_out[worldid, j] = act
-    else:
-        time_out[worldid] = time_out[worldid] + timestep
-        overflow = int(0)
-        if nefc_in[worldid] > njmax:
-            overflow = overflow | int(OverflowType.NEFC)
-        if ncollision_in[0] > naconmax:
-            overflow = overflow | int(OverflowType.BROADPHASE)
-        if nacon_in[0] > naconmax:
-            overflow = overflow | int(OverflowType.NARROWPHASE)
-        if overflow != 0:
-            overflow_out[worldid] = overflow_out[worldid] | overflow
-        if peak_out.shape[0] > 0:
-            if worldid == 0:
-                wp.atomic_max(peak_out, 0, nacon_in[0])
-                wp.atomic_max(peak_out, 1, ncollision_in[0])
-            if nefc_in[worldid] > peak_out[2]:
-                wp.atomic_max(peak_out, 2, nefc_in[worldid])
+            time_out[worldid] = time_out[worldid] + timestep
+            overflow = int(0)
+            if nefc_in[worldid] > njmax:
+                overflow = overflow | int(OverflowType.NEFC)
+            if ncollision_in[0] > naconmax:
+                overflow = overflow | int(OverflowType.BROADPHASE)
+            if nacon_in[0] > naconmax:
+                overflow = overflow | int(OverflowType.NARROWPHASE)
+            if overflow != 0:
+                overflow_out[worldid] = overflow_out[worldid] | overflow
+            if peak_out.shape[0] > 0:
+                if worldid == 0:
+                    wp.atomic_max(peak_out, 0, nacon_in[0])
+                    wp.atomic_max(peak_out, 1, ncollision_in[0])
+                if nefc_in[worldid] > peak_out[2]:
+                    wp.atomic_max(peak_out, 2, nefc_in[worldid])
 
 
 def advance(m: Model, d: mjw.Data, qacc: wp.array, velocity: wp.array | None) -> None:
@@ -159,10 +161,12 @@ def advance(m: Model, d: mjw.Data, qacc: wp.array, velocity: wp.array | None) ->
         if isinstance(d, Data):
             record_peak(d)
         return
+    nlane = m.njnt + m.nactuator + 1 if d.qpos.device.is_cuda else 1
     wp.launch(
         _advance,
-        dim=(d.nworld, m.njnt + m.nactuator + 1),
+        dim=(d.nworld, nlane),
         inputs=[
+            nlane,
             m.njnt,
             m.opt.timestep,
             m.jnt_type,

@@ -11,6 +11,7 @@ import warp as wp
 from stickslip.errors import InputError, Unsupported
 from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.advance import advance
+from stickslip.physics.mjwarp.broadphase import collide
 from stickslip.physics.mjwarp.model import DataT, Model, ModelT
 from stickslip.physics.mjwarp.plan import MAIN, PlanStage, StepPlan
 from stickslip.physics.mjwarp.smooth.factor import Factor, factorize
@@ -226,7 +227,7 @@ class Step(Generic[ModelT, DataT]):
                 ("acceleration", "force sensors"),
                 parts=motion_parts if beside else (),
             ),
-            collide=(lambda: private.collide(m, d)) if fused else None,
+            collide=(lambda: collide(m, d)) if fused else None,
             streams=streams,
             smooth=self._predict_fused if fused else None,
         )

@@ -27,6 +27,7 @@ from mujoco_warp._src import (
 from mujoco_warp._src.types import ConstraintType, ContactType, EqType, vec5, vec10, vec11, vec12
 
 __all__ = [
+    "CollisionContext",
     "ConstraintType",
     "ContactType",
     "EqType",
@@ -36,7 +37,6 @@ __all__ = [
     "advance_activation",
     "bound_geoms",
     "broadphase_filter",
-    "collide",
     "collision_context",
     "damping_slope",
     "energy_pos",
@@ -44,11 +44,14 @@ __all__ = [
     "go_to_qpos0",
     "has_implicit_part",
     "integration_matrix",
+    "mesh_missing",
     "narrowphase",
     "next_act",
+    "nxn_broadphase",
     "quat_integrate",
-    "set_kinematics0",
+    "sap_broadphase",
     "sense_contacts",
+    "set_kinematics0",
     "solve_free_bodies",
     "solves_free_bodies",
     "sum_in_one_order",
@@ -64,7 +67,11 @@ tendon_armature = smooth.tendon_armature
 bound_geoms = set_const._set_bound
 go_to_qpos0 = set_const._kinematics0
 set_kinematics0 = set_const._set_kinematics0
+CollisionContext = collision_core.CollisionContext
 narrowphase = collision_driver._narrowphase
+nxn_broadphase = collision_driver.nxn_broadphase
+sap_broadphase = collision_driver.sap_broadphase
+mesh_missing = collision_driver._mesh_missing
 broadphase_filter = collision_driver._broadphase_filter
 add_geom_pair = collision_driver._add_geom_pair
 collision_context = collision_core.create_collision_context
@@ -102,20 +109,6 @@ def has_implicit_part(m: mjw.Model) -> bool:
         return not flags & (mjw.DisableBit.EULERDAMP | mjw.DisableBit.DAMPER)
     every = mjw.DisableBit.ACTUATION | mjw.DisableBit.SPRING | mjw.DisableBit.DAMPER
     return flags & every != every
-
-
-def collide(m: mjw.Model, d: mjw.Data) -> None:
-    """`mujoco_warp.collision` where `nacon` and `ncollision` are 0 already; nothing sleeps, and there is no flex."""
-    if d.naconmax == 0 or m.opt.disableflags & (mjw.DisableBit.CONSTRAINT | mjw.DisableBit.CONTACT):
-        return
-    if m.flg_surfacevel or m.callback.contactfilter:
-        mjw.collision(m, d)
-        return
-    context = collision_context(d.naconmax)
-    is_small = m.opt.broadphase == mjw.BroadphaseType.NXN
-    broadphase = collision_driver.nxn_broadphase if is_small else collision_driver.sap_broadphase
-    broadphase(m, d, context)
-    narrowphase(m, d, context)
 
 
 def damping_slope(m: mjw.Model, d: mjw.Data, slope: wp.array) -> None:

@@ -26,6 +26,7 @@ from stickslip.physics.conesweep.prepare.rows import (
     Joints,
     Welds,
     make_rows,
+    own_of,
 )
 from stickslip.physics.mjwarp.contact import conjugate, mul_quat
 from stickslip.physics.mjwarp.private import ConstraintType, vec10
@@ -104,7 +105,7 @@ def write_equalities(equalities: Equalities, welds: Welds, out: Rows, worldid: i
             arm = equalities.point[worldid, k] - equalities.anchor[worldid, k]
             f = from_point(equalities.f[worldid, k], arm)
             error = at_point(equalities.error[worldid, k], -arm)
-            scale = 0.5 * welds.eq_data[worldid % welds.eq_data.shape[0], welds.eqid[k]][10]
+            scale = 0.5 * welds.eq_data[own_of(worldid, welds.eq_data.shape[0]), welds.eqid[k]][10]
             quat = equalities.quat[worldid, k]
             turn = rotate_back(quat, wp.spatial_top(error))
             moment = rotate_back(quat, wp.spatial_top(f))
@@ -171,10 +172,10 @@ def write_rows(
                 loss = rows.high[worldid, r]
             elif source[0] == JOINT_LIMIT or source[0] == BALL_LIMIT:
                 kind = int(ConstraintType.LIMIT_JOINT)
-                margin = joints.jnt_margin[worldid % joints.jnt_margin.shape[0], source[1]]
+                margin = joints.jnt_margin[own_of(worldid, joints.jnt_margin.shape[0]), source[1]]
             elif group == 2:
                 kind = int(ConstraintType.LIMIT_TENDON)
-                margin = joints.tendon_margin[worldid % joints.tendon_margin.shape[0], source[1]]
+                margin = joints.tendon_margin[own_of(worldid, joints.tendon_margin.shape[0]), source[1]]
             mass = 1.0 / wp.max(rows.weight[worldid, r], MIN_INVERSE_MASS)
             pos = rows.phi[worldid, r] + margin
             store_row(out, worldid, row, kind, source[1], pos, margin, mass, loss, rows.f[worldid, r])

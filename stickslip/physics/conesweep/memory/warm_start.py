@@ -29,7 +29,7 @@ from stickslip.physics.conesweep.pack import (
     turned,
     xyz,
 )
-from stickslip.physics.conesweep.prepare.rows import Welds, equality_bodies
+from stickslip.physics.conesweep.prepare.rows import Welds, equality_bodies, own_of
 from stickslip.physics.conesweep.prepare.sorting import FEATURE_BITS, MAX_FEATURE
 from stickslip.physics.conesweep.sweep.cone import project
 from stickslip.physics.mjwarp.private import vec5
@@ -150,7 +150,7 @@ def keep_contacts(
             geom = previous.geom[old_adr + i]
             body1 = tree.geom_bodyid[geom[0]]
             body2 = tree.geom_bodyid[geom[1]]
-            world0 = worldid % bodies.geom_rbound.shape[0]
+            world0 = own_of(worldid, bodies.geom_rbound.shape[0])
             radius = smaller(bodies.geom_rbound[world0, geom[0]], bodies.geom_rbound[world0, geom[1]])
             k = int(i)
             if have >= ENOUGH:
@@ -217,7 +217,7 @@ def match_contacts(
             shift = 0.5 * contacts.dist[con] * contacts.frame[con][0]
             local1 = to_body(bodies.xpos[worldid, body1], bodies.xmat[worldid, body1], contacts.pos[con] - shift)
             local2 = to_body(bodies.xpos[worldid, body2], bodies.xmat[worldid, body2], contacts.pos[con] + shift)
-            world0 = worldid % bodies.geom_rbound.shape[0]
+            world0 = own_of(worldid, bodies.geom_rbound.shape[0])
             radius = smaller(bodies.geom_rbound[world0, geom[0]], bodies.geom_rbound[world0, geom[1]])
             nearest = REACH * radius
             pair = work.key[adr + i] >> FEATURE_BITS

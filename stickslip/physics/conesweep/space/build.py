@@ -61,7 +61,7 @@ def native(files: Sequence[str], shape: Shape, **constants: float) -> str:
         "tiny": float(TINY),
         **constants,
     }
-    lines = []
+    lines = ["#if !defined(__CUDA_ARCH__)", "#pragma clang fp contract(fast)", "#endif"]  # nvcc contracts by itself
     for constant, value in constants.items():
         if isinstance(value, bool):
             lines.append(f"constexpr bool {constant} = {str(value).lower()};")
@@ -74,18 +74,21 @@ def native(files: Sequence[str], shape: Shape, **constants: float) -> str:
     return "\n".join([*lines, *((folder / f"{file}.h").read_text() for file in ("common", *files, "end"))])
 
 
-@wp.func
+@wp.func_native("""
+const float* const L = matrix.L.data + (size_t)worldid * (matrix.L.strides[0] / sizeof(float));
+const float* const Dinv = matrix.Dinv.data + (size_t)worldid * (matrix.Dinv.strides[0] / sizeof(float));
+float* const root = space.root.data + (size_t)worldid * (space.root.strides[0] / sizeof(float));
+for (int i = lane; i < space.nv; i += nlane) root[i] = wp::sqrt(Dinv[i]);
+for (int e = lane; e < space.L4_size; e += nlane) {
+    const wp::vec4i places = space.gather.data[e];
+    wp::vec4 row;
+    for (int k = 0; k < 4; ++k) row[k] = places[k] >= 0 ? L[places[k]] : 0.0f;
+    space.L4.data[(size_t)worldid * space.L4_size + e] = row;
+}
+""")
 def gather_factors(matrix: Matrix, space: Space, worldid: int, lane: int, nlane: int):
     """The factors of H by chunks of dofs."""
-    for i in range(lane, space.nv, nlane):
-        space.root[worldid, i] = wp.sqrt(matrix.Dinv[worldid, i])
-    for e in range(lane, space.L4_size, nlane):
-        places = space.gather[e]
-        row = wp.vec4()
-        for k in range(4):
-            if places[k] >= 0:
-                row[k] = matrix.L[worldid, places[k]]
-        space.L4[worldid * space.L4_size + e] = row
+    ...
 
 
 @functools.cache

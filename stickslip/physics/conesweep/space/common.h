@@ -38,12 +38,19 @@
 #define DIVIDE(a, b) ((a) / (b))
 #endif
 constexpr int most_chunks = 8 * sizeof(Mask);
+#if defined(__CUDA_ARCH__)
 struct alignas(16) Four { float x, y, z, w; };
-const Four zero = {0.0f, 0.0f, 0.0f, 0.0f};
 const auto dot = [](const Four& a, const Four& b) { return (a.x * b.x + a.y * b.y) + (a.z * b.z + a.w * b.w); };
 const auto add = [](Four& a, float s, const Four& b) { a.x += s * b.x; a.y += s * b.y; a.z += s * b.z; a.w += s * b.w; };
 const auto part = [](const Four& a, int m) { return m == 0 ? a.x : m == 1 ? a.y : m == 2 ? a.z : a.w; };
-const auto set_part = [](Four& a, int m, float v) { (m == 0 ? a.x : m == 1 ? a.y : m == 2 ? a.z : a.w) = v; };
+#else
+typedef float Four __attribute__((ext_vector_type(4)));  // one register
+const auto total = [](Four a) { return (a.x + a.y) + (a.z + a.w); };
+const auto dot = [&](Four a, Four b) { return total(a * b); };
+const auto add = [](Four& a, float s, Four b) { a += s * b; };
+const auto part = [](Four a, int m) { return a[m]; };
+#endif
+const Four zero = {0.0f, 0.0f, 0.0f, 0.0f};
 const auto bits = [](float value) { union { float f; int i; } u; u.f = value; return u.i; };
 const auto keep_bits = [](int value) { union { int i; float f; } u; u.i = value; return u.f; };
 const auto mask_of = [&](float low, float high) {

@@ -15,6 +15,7 @@ const auto visit_equality = [&](int number, bool goes_on, int task) {
     } else {
         float u[6] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f}, moved[6] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
         float done[6] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+#if defined(__CUDA_ARCH__)
         FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
             UNROLLED
             for (int r = 0; r < 6; ++r) {
@@ -25,6 +26,13 @@ const auto visit_equality = [&](int number, bool goes_on, int task) {
                 add_dot(done[r], s, pushed[k * fours + n]);
             }
         }
+#else
+        multiply_all(z, size, mask, y, u);
+        if (task == push) {
+            multiply_all(z, size, mask, x, moved);
+            multiply_all(z, size, mask, pushed, done);
+        }
+#endif
         add_lanes(u);
         if (task == push) {
             add_lanes(moved);
@@ -59,6 +67,7 @@ const auto visit_equality = [&](int number, bool goes_on, int task) {
             for (int r = 0; r < 6; ++r) record[48 + r] = f[r];
         }
     }
+#if defined(__CUDA_ARCH__)
     FOR_CHUNKS(mask) for (int n = 0; n < fours; ++n) {
         UNROLLED
         for (int r = 0; r < 6; ++r) {
@@ -67,4 +76,7 @@ const auto visit_equality = [&](int number, bool goes_on, int task) {
             else add(y[k * fours + n], d[r], s);
         }
     }
+#else
+    apply_all(z, size, mask, d, task == push ? pushed : y);
+#endif
 };

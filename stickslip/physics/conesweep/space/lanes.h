@@ -17,9 +17,9 @@ const auto add_lanes = [&](auto& values) {
         if (chunk < most_chunks && ((mask) >> chunk & 1))                             \
             for (int at = COUNT_BITS((mask) & (((Mask)1 << chunk) - 1)) * fours, once = 1; once; once = 0)
 #else
-#define FOR_CHUNKS(mask)                                                  \
-    for (int k = 0, chunk = 0, at = 0; k < chunks && (mask) >> k; ++k, ++chunk) \
-        if ((mask) >> k & 1) for (int once = 1; once; once = 0, at += fours)
+#define FOR_CHUNKS(mask)                                                      \
+    for (Mask left = (mask), at = 0; left != 0; left &= left - 1, at += fours)  \
+        for (int k = LOWEST_BIT(left), once = 1; once; once = 0)
 #endif
 // Whether any lane has a k-th chunk in a mask.
 const auto has = [](Mask mask, int k) { return k == 0 || mask >> k * lanes != 0; };
@@ -27,9 +27,6 @@ const auto has = [](Mask mask, int k) { return k == 0 || mask >> k * lanes != 0;
 // between `fetch` and `apply`; otherwise they are read again.
 #if defined(__CUDA_ARCH__)
 constexpr bool is_kept = own <= 4;
-#else
-constexpr bool is_kept = false;
-#endif
 const auto fetch = [&](auto& kept, const Four* z, int size, Mask mask, int count) {
     if (!is_kept) return;
     constexpr int most = sizeof(kept) / sizeof(kept[0]);
@@ -87,3 +84,38 @@ const auto apply = [&](const auto& kept, const Four* z, int size, Mask mask, int
         }
     }
 };
+#else
+// One lane: rows are read where they are, products are summed in four parts. A contact has three rows, or one and two of
+// zeros, or all.
+constexpr bool is_kept = false;
+const auto fetch = [](auto&, const Four*, int, Mask, int) {};
+const auto multiply_all = [&](const Four* z, int size, Mask mask, const Four* v, auto& sums) {
+    constexpr int most = sizeof(sums) / sizeof(float);
+    Four parts[most];
+    for (int r = 0; r < most; ++r) parts[r] = zero;
+    for (Mask left = mask; left != 0; left &= left - 1, z += fours) {
+        const Four* const s = v + LOWEST_BIT(left) * fours;
+        for (int n = 0; n < fours; ++n)
+            for (int r = 0; r < most; ++r) parts[r] += z[r * size + n] * s[n];
+    }
+    for (int r = 0; r < most; ++r) sums[r] += total(parts[r]);
+};
+const auto apply_all = [&](const Four* z, int size, Mask mask, const auto& d, Four* v) {
+    constexpr int most = sizeof(d) / sizeof(float);
+    for (Mask left = mask; left != 0; left &= left - 1, z += fours) {
+        Four* const s = v + LOWEST_BIT(left) * fours;
+        for (int n = 0; n < fours; ++n)
+            for (int r = 0; r < most; ++r) s[n] += d[r] * z[r * size + n];
+    }
+};
+const auto multiply = [&](const auto&, const Four* z, int size, Mask mask, int count, const Four* v, auto& sums) {
+    typedef float Three[3];
+    if (sizeof(sums) > sizeof(Three) && count <= 3) multiply_all(z, size, mask, v, reinterpret_cast<Three&>(sums));
+    else multiply_all(z, size, mask, v, sums);
+};
+const auto apply = [&](const auto&, const Four* z, int size, Mask mask, int count, const auto& d, Four* v) {
+    typedef const float Three[3];
+    if (sizeof(d) > sizeof(Three) && count <= 3) apply_all(z, size, mask, reinterpret_cast<Three&>(d), v);
+    else apply_all(z, size, mask, d, v);
+};
+#endif

@@ -11,22 +11,19 @@ const auto mark_forces = [&](bool acts, float gain) {
     };
     SYNC();
     for (int n = lane; acts && n < 4 * nblock; n += lanes) {
-        Four* const record = blocks + n / 4 * block_record;
-        mark(record[n % 4].y, reinterpret_cast<float*>(record + 9)[n % 4]);
+        float* const record = reinterpret_cast<float*>(blocks + n / 4 * block_record);
+        mark(record[n % 4 * 4 + 1], record[36 + n % 4]);
     }
     for (int n = lane; acts && n < 6 * nequality; n += lanes) {
         float* const record = reinterpret_cast<float*>(pairs + n / 6 * equality_record);
         mark(record[48 + n % 6], record[54 + n % 6]);
     }
     for (int n = lane; acts && n < num; n += lanes) {
-        Four* const record = touches + n * contact_record;
-        mark(record[3].x, record[4].x);
-        mark(record[3].y, record[4].y);
-        mark(record[3].z, record[4].z);
-        if (rough) {
-            mark(record[8].x, record[9].x);
-            mark(record[8].y, record[9].y);
-            mark(record[8].z, record[9].z);
+        float* const record = reinterpret_cast<float*>(touches + n * contact_record);
+        UNROLLED
+        for (int c = 0; c < 3; ++c) {
+            mark(record[12 + c], record[16 + c]);
+            if (rough) mark(record[32 + c], record[36 + c]);
         }
     }
     SYNC();

@@ -6,8 +6,7 @@
 // coordinates, `pushed` what takes out depth at its end. Nothing but sums of products goes from lane to lane; all lanes
 // compute the same forces, and all of them write these. `exists`: whether there is such a world.
 //
-// On CUDA records and rows lie in shared memory, as many as fit. What the next block or contact needs is read while the
-// one before is resolved: memory is far away.
+// On CUDA records and rows lie in shared memory, as many as fit.
 //
 // Why C++: y and x stay in registers, in arrays that unrolled loops index.
 Four y[own], x[own], pushed[own], y0[own], y1[own];
