@@ -8,7 +8,8 @@ from stickslip.physics.conesweep.model import Model, own_data
 from stickslip.physics.mjwarp import pipeline as rowfree
 from stickslip.physics.mjwarp.advance import advance
 from stickslip.physics.mjwarp.pipeline import Motion, Prediction, Step, accelerate, predict
-from stickslip.physics.mjwarp.plan import PlanStage, StepPlan
+from stickslip.physics.mjwarp.plan import MAIN, PlanStage, StepPlan
+from stickslip.physics.mjwarp.stages import COLLISION, streams_of
 from stickslip.physics.mjwarp.touches import mark_apart
 
 _NO_LIMITS = mjw.DisableBit.CONSTRAINT | mjw.DisableBit.LIMIT
@@ -32,37 +33,62 @@ def make_rows(m: Model, d: mjw.Data) -> None:
         solver.write_limit_rows(m, d, own_data(d).workspace)
 
 
+def _is_off(m: Model) -> bool:
+    """Whether there are no constraint forces."""
+    return bool(m.opt.disableflags & mjw.DisableBit.CONSTRAINT or m.nv == 0)
+
+
+def constrain(m: Model, d: mjw.Data, prediction: Prediction) -> None:
+    """What contact space knows without contacts."""
+    if m.sweep.traits.coupled and not _is_off(m):
+        solver.constrain(m, d, own_data(d).workspace, prediction.qacc, prediction.factor)
+
+
+def prepare(m: Model, d: mjw.Data, prediction: Prediction) -> None:
+    """Contacts of each world, with the forces of the step before."""
+    if not _is_off(m):
+        solver.prepare(m, d, own_data(d).workspace, prediction.qacc, prediction.factor)
+
+
 def resolve(m: Model, d: mjw.Data, prediction: Prediction) -> None:
     """Constraint forces: qfrc_constraint, efc.Ma, efc.force, contact.efc_address."""
-    if m.opt.disableflags & mjw.DisableBit.CONSTRAINT or m.nv == 0:
+    if _is_off(m):
         make_rows(m, d)
         own_data(d).memory.clear()
         d.qfrc_constraint.zero_()
         wp.copy(d.efc.Ma, d.qfrc_smooth)
         mark_apart(d, m.structure.gaps)
         return
-    solver.solve(m, d, own_data(d).workspace, prediction.qacc, prediction.factor)
+    solver.solve(m, d, own_data(d).workspace, prediction.qacc)
 
 
 def solve(m: Model, d: mjw.Data) -> Prediction:
     """Constraint forces and qacc, in the place of MuJoCo Warp's `solve`."""
     prediction = predict(m, d)
+    constrain(m, d, prediction)
+    prepare(m, d, prediction)
     resolve(m, d, prediction)
     accelerate(m, d, prediction)
     return prediction
 
 
+def remember(m: Model, d: mjw.Data) -> None:
+    """Keep the forces of the sweeps for the next step."""
+    if not _is_off(m):
+        solver.remember(m, d, own_data(d).workspace)
+
+
 def find_motion(m: Model, d: mjw.Data, prediction: Prediction) -> Motion:
-    """The motion that the sweeps found; their forces are kept for the next step."""
-    if m.opt.disableflags & mjw.DisableBit.CONSTRAINT or m.nv == 0:
+    """The motion that the sweeps found."""
+    if _is_off(m):
         return rowfree.find_motion(m, d, prediction)
     workspace = own_data(d).workspace
-    solver.remember(m, d, workspace)
     return Motion(workspace.qacc, workspace.velocity)
 
 
 def integrate(m: Model, d: mjw.Data, prediction: Prediction) -> None:
     """Advance the state by the motion that the sweeps found."""
+    remember(m, d)
     motion = find_motion(m, d, prediction)
     advance(m, d, motion.qacc, motion.velocity)
 
@@ -70,10 +96,15 @@ def integrate(m: Model, d: mjw.Data, prediction: Prediction) -> None:
 def plan(m: Model, d: mjw.Data) -> StepPlan:
     """The stages of a step and what they need; each may be repeated on its own to be timed."""
     check_options(m)
-    current = Step(m, d, find_motion)
+    current = Step(m, d, find_motion, remember)
+    side = COLLISION if streams_of(m).collision else MAIN
     return current.plan(
         rows=lambda: make_rows(m, d),
-        solve=(PlanStage("contact", lambda: resolve(m, d, current.prediction), ("prediction", "collision")),),
+        solve=(
+            PlanStage("constraints", lambda: constrain(m, d, current.prediction), ("prediction",)),
+            PlanStage("contacts", lambda: prepare(m, d, current.prediction), ("prediction", "collision"), side),
+            PlanStage("contact", lambda: resolve(m, d, current.prediction), ("constraints", "contacts")),
+        ),
     )
 
 

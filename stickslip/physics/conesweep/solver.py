@@ -73,21 +73,13 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
         previous: PreviousContacts,
         matrix: Matrix,
         work: Work,
-        rows: RowSet,
-        equalities: Equalities,
-        space: Space,
-        joints: Joints,
-        welds: Welds,
     ):
-        """What acts, and the forces of the warm start; for free bodies, how they respond too."""
+        """Contacts that act, and the forces of their warm start; for free bodies, how they respond too."""
         thread = wp.tid()
         worldid = thread / nlane
         lane = thread - worldid * nlane
         found = grouping.gather_contacts(previous, work, worldid, lane, nlane)
-        if wp.static(traits.coupled):
-            grouping.find_free_motion(tree, bodies, work, worldid, lane, nlane)
-            gather_factors(matrix, space, worldid, lane, nlane)
-        else:
+        if wp.static(not traits.coupled):
             inertia.start_bodies(tree, bodies, matrix, work, worldid, lane, nlane)
         sync_warp(nlane)
         sorting.sort_found(contacts, work, worldid, found, lane, nlane)
@@ -98,10 +90,6 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
         sync_warp(nlane)
         grouping.make_pairs(tree, contacts, work, worldid, lane, nlane)
         warm_start.match_contacts(tree, contacts, bodies, previous, work, worldid, lane, nlane)
-        if wp.static(traits.rows):
-            rowset.make_rows(bodies, work, rows, joints, worldid, lane, nlane)
-        if wp.static(traits.equalities):
-            rowset.make_equalities(tree, bodies, equalities, welds, worldid, lane, nlane)
         sync_warp(nlane)
         if wp.static(not traits.coupled):
             if lane == 0:
@@ -119,6 +107,38 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
                 warm_start.find_approaches(tree, work, worldid, lane, nlane)
 
     return _prepare
+
+
+@functools.cache
+def _constrain_kernel(traits: Traits) -> wp.Kernel:
+    """`constrain` for models with these traits."""
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def _constrain(
+        nlane: int,
+        tree: Tree,
+        bodies: Bodies,
+        matrix: Matrix,
+        work: Work,
+        rows: RowSet,
+        equalities: Equalities,
+        space: Space,
+        joints: Joints,
+        welds: Welds,
+    ):
+        """What contact space knows without contacts: motion without constraints, factors, rows on dofs, equalities."""
+        thread = wp.tid()
+        worldid = thread / nlane
+        lane = thread - worldid * nlane
+        grouping.find_free_motion(tree, bodies, work, worldid, lane, nlane)
+        gather_factors(matrix, space, worldid, lane, nlane)
+        sync_warp(nlane)
+        if wp.static(traits.rows):
+            rowset.make_rows(bodies, work, rows, joints, worldid, lane, nlane)
+        if wp.static(traits.equalities):
+            rowset.make_equalities(tree, bodies, equalities, welds, worldid, lane, nlane)
+
+    return _constrain
 
 
 @functools.cache
@@ -258,8 +278,8 @@ def write_limit_rows(m: Model, d: mjw.Data, s: Workspace) -> None:
     wp.launch(report.limit_rows, dim=d.nworld, inputs=inputs)
 
 
-def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, factor: Factor) -> None:
-    """Constraint forces of the step: qfrc_constraint, efc.Ma and rows in the data, the motion in the workspace.
+def constrain(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, factor: Factor) -> None:
+    """Rows of contact space that need no contacts: on dofs, connects and welds.
 
     Args:
         m: model
@@ -268,29 +288,53 @@ def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, factor: Fact
         qacc_free: acceleration without constraints
         factor: the integrator's matrix and its factors
     """
-    tree, settings = m.sweep.tree, m.sweep.settings
-    contacts, bodies = contacts_of(m, d), bodies_of(m, d, qacc_free)
-    joints, welds = joints_of(m, d), welds_of(m, d)
+    tree, traits, held = m.sweep.tree, m.sweep.traits, [s.work, s.rows, s.equalities]
+    bodies = bodies_of(m, d, qacc_free)
+    inputs = [s.wide, tree, bodies, matrix_of(m, factor), *held, s.space, joints_of(m, d), welds_of(m, d)]
+    wp.launch(_constrain_kernel(traits), inputs=inputs, **_threads(d, s.wide))
+    if traits.rows or traits.equalities:
+        _build(m, d, s, qacc_free, are_contacts=False)
+
+
+def _build(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, *, are_contacts: bool) -> None:
+    """Rows of contact space: those of contacts, or all others."""
+    held = [s.work, s.rows, s.equalities]
+    bodies = bodies_of(m, d, qacc_free)
+    inputs = [m.sweep.settings.restitution, m.sweep.tree, contacts_of(m, d), bodies, *held, s.space]
+    wp.launch(build_kernel(s.shape, are_contacts), _in_warps(d, int(WARP)), inputs=inputs, block_dim=THREADS)
+
+
+def prepare(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, factor: Factor) -> None:
+    """Contacts of each world in the order of their keys, matched with those of the step before; see `constrain`."""
+    contacts = contacts_of(m, d)
     s.counters.zero_()
     if is_on(m, mjw.DisableBit.CONTACT):
-        wp.launch(grouping.list_contacts, dim=d.naconmax, inputs=[tree, contacts, s.work])
+        wp.launch(grouping.list_contacts, dim=d.naconmax, inputs=[m.sweep.tree, contacts, s.work])
     else:
         s.previous.num.zero_()
-    matrix, traits, result = matrix_of(m, factor), m.sweep.traits, result_of(m, d, s)
+    bodies, matrix = bodies_of(m, d, qacc_free), matrix_of(m, factor)
+    inputs = [s.wide, m.sweep.tree, contacts, bodies, m.sweep.settings, s.previous, matrix, s.work]
+    wp.launch(_prepare_kernel(m.sweep.traits), inputs=inputs, **_threads(d, s.wide))
+
+
+def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array) -> None:
+    """Constraint forces of the step: qfrc_constraint, efc.Ma and rows in the data, the motion in the workspace.
+
+    `prepare` comes before it, and in contact space `constrain`.
+    """
+    tree, settings, traits = m.sweep.tree, m.sweep.settings, m.sweep.traits
+    contacts, bodies, result = contacts_of(m, d), bodies_of(m, d, qacc_free), result_of(m, d, s)
     held = [s.work, s.rows, s.equalities]
-    inputs = [s.wide, tree, contacts, bodies, settings, s.previous, matrix, *held, s.space, joints, welds]
-    wp.launch(_prepare_kernel(traits), inputs=inputs, **_threads(d, s.wide))
     if traits.coupled:
-        inputs = [settings.restitution, tree, contacts, bodies, *held, s.space]
+        _build(m, d, s, qacc_free, are_contacts=True)
         lanes = s.shape.lanes
-        wp.launch(build_kernel(s.shape), _in_warps(d, int(WARP)), inputs=inputs, block_dim=THREADS)
         jump = min(settings.jump, LINKED_JUMP) if traits.linked else settings.jump
         inputs = [bodies, settings, jump, *held, s.space, result]
         wp.launch(sweep_kernel(s.shape), _in_warps(d, lanes), inputs=inputs, block_dim=block_threads(lanes))
     else:
         inputs = [s.nlane, tree, bodies, settings, s.work]
         wp.launch(_sweep_kernel(traits.rough), inputs=inputs, **_threads(d, s.nlane))
-    inputs = [s.many, tree, contacts, bodies, *held, joints, welds, result, rows_of(d)]
+    inputs = [s.many, tree, contacts, bodies, *held, joints_of(m, d), welds_of(m, d), result, rows_of(d)]
     wp.launch(_finish_kernel(traits.coupled), inputs=inputs, **_threads(d, s.many))
 
 

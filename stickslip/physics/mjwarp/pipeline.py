@@ -17,7 +17,7 @@ from stickslip.physics.mjwarp.plan import MAIN, PlanStage, StepPlan
 from stickslip.physics.mjwarp.smooth.factor import Factor, factorize
 from stickslip.physics.mjwarp.smooth.response import Loads, respond, solve, solve_motion
 from stickslip.physics.mjwarp.smooth.smooth import find_smooth, is_fused
-from stickslip.physics.mjwarp.stages import INERTIA, compose, inertia, mark_near, streams_of
+from stickslip.physics.mjwarp.stages import COLLISION, INERTIA, compose, inertia, mark_near, streams_of
 
 
 def check_options(m: mjw.Model, cls: type[Model], name: str, *, atomics: bool = True) -> None:
@@ -163,10 +163,17 @@ class Step(Generic[ModelT, DataT]):
         m: model
         d: data
         find: finds the motion from the prediction, once the forces are known
+        keep: keeps what the next step will start from, once the forces are known
     """
 
-    def __init__(self, m: ModelT, d: DataT, find: Callable[[ModelT, DataT, Prediction], Motion]) -> None:
-        self.m, self.d, self._find = m, d, find
+    def __init__(
+        self,
+        m: ModelT,
+        d: DataT,
+        find: Callable[[ModelT, DataT, Prediction], Motion],
+        keep: Callable[[ModelT, DataT], None] | None = None,
+    ) -> None:
+        self.m, self.d, self._find, self._keep = m, d, find, keep
         self._H: wp.array | None = None
         self._prediction: Prediction | None = None
         self._motion: Motion | None = None
@@ -185,7 +192,7 @@ class Step(Generic[ModelT, DataT]):
 
         Args:
             rows: in the place of MuJoCo Warp's `make_constraint`
-            solve: stages that find the constraint forces from the prediction; "contact" is the last, and reads contacts
+            solve: stages that find the constraint forces from the prediction; after "contact" they are known
             loads: what they found, if the stage "acceleration" is to sum it
         """
         m, d = self.m, self.d
@@ -200,9 +207,11 @@ class Step(Generic[ModelT, DataT]):
             ),
             PlanStage("predicted acceleration", self._predict, ("integration matrix", "smooth acceleration")),
         )
+        memory_stream = COLLISION if streams.collision else MAIN
         motion_parts = (
+            PlanStage("memory", self._remember, ("contact",), memory_stream),
             PlanStage("motion", self._find_motion, ("acceleration",) if loads else ("contact",)),
-            PlanStage("advance", self._advance, ("motion", "acceleration")),
+            PlanStage("advance", self._advance, ("motion", "acceleration", "force sensors")),
         )
         beside = streams.smooth
         fused = is_fused(m)
@@ -225,7 +234,7 @@ class Step(Generic[ModelT, DataT]):
                 "integration",
                 self._integrate,
                 ("acceleration", "force sensors"),
-                parts=motion_parts if beside else (),
+                parts=motion_parts if beside or self._keep else (),
             ),
             collide=(lambda: collide(m, d)) if fused else None,
             streams=streams,
@@ -253,6 +262,11 @@ class Step(Generic[ModelT, DataT]):
             raise RuntimeError("the stage 'motion' of this step has not run")
         advance(self.m, self.d, self._motion.qacc, self._motion.velocity)
 
+    def _remember(self) -> None:
+        if self._keep:
+            self._keep(self.m, self.d)
+
     def _integrate(self) -> None:
+        self._remember()
         self._find_motion()
         self._advance()

@@ -240,7 +240,7 @@ for (int first = 0; first < nrow; first += lanes) {
     nactive += COUNT_ALL(acts);
 }
 const int nblock = (nactive + 3) / 4;
-if (exists && lane == 0) {
+if (has_rows && exists && lane == 0) {
     for (int n = nactive; n % 4 != 0; ++n) reinterpret_cast<int*>(blocks + n / 4 * block_record + 11)[n % 4] = -1;
     space.nactive.data[worldid] = nblock;
 }
@@ -457,7 +457,7 @@ for (int n = 0; n < nequality; ++n) {
 }
 #endif
 // Contacts
-const int adr = work.adr.data[worldid], num = exists ? work.num.data[worldid] : 0;
+const int adr = has_contacts ? work.adr.data[worldid] : 0, num = has_contacts && exists ? work.num.data[worldid] : 0;
 bool is_stacked = false;
 float speeds[contact_rows], with_normal[contact_rows], itself[contact_rows], with_first[contact_rows];
 #if defined(__CUDA_ARCH__)
@@ -552,4 +552,4 @@ for (int n = 0; n < num; ++n) {
         record[11] = Four{grip(mu[4]), surface[0], work.hand.data[i] * surface[1], surface[2]};
     }
 }
-if (exists && lane == 0) space.stacked.data[worldid] = is_stacked ? 1 : 0;
+if (has_contacts && exists && lane == 0) space.stacked.data[worldid] = is_stacked ? 1 : 0;

@@ -92,17 +92,21 @@ def gather_factors(matrix: Matrix, space: Space, worldid: int, lane: int, nlane:
 
 
 @functools.cache
-def build_kernel(shape: Shape) -> wp.Kernel:
-    """`build` for models of this shape; on CUDA a warp makes the rows of a world."""
+def build_kernel(shape: Shape, has_contacts: bool) -> wp.Kernel:
+    """`build` for models of this shape: rows of contacts, or all others. On CUDA a warp makes the rows of a world."""
     chunks = 1 if shape.lanes * shape.chunks <= MASK else 2 * MASK
-    return _build_kernel(shape._replace(lanes=int(WARP) if shape.lanes > 1 else 1, chunks=chunks))
+    shape = shape._replace(lanes=int(WARP) if shape.lanes > 1 else 1, chunks=chunks)
+    if has_contacts:
+        shape = shape._replace(has_rows=False, has_equalities=False)
+    return _build_kernel(shape, has_contacts)
 
 
 @functools.cache
-def _build_kernel(shape: Shape) -> wp.Kernel:
+def _build_kernel(shape: Shape, has_contacts: bool) -> wp.Kernel:
     source = native(
         ["build"],
         shape,
+        has_contacts=has_contacts,
         block_threads=THREADS,
         shared_fours=SHARED // 16,
         touch_rows=int(TOUCH),
