@@ -213,6 +213,7 @@ def make_data(mjm: mujoco.MjModel, nworld: int = 1, njmax: int | None = None, **
         like = getattr(probe.efc, field.name)
         if field.name not in _OF_JACOBIAN and like.ndim == 2:
             setattr(d.efc, field.name, wp.zeros((nworld, *like.shape[1:]), dtype=like.dtype))
+    d.efc.J = wp.zeros((nworld, 0, 0), dtype=float)
     for name in _OF_SOLVER:
         setattr(d, name, wp.zeros((nworld, 0), dtype=getattr(d, name).dtype))
     d.njmax, d.njmax_pad = probe.njmax, probe.njmax_pad

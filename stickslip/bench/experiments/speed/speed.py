@@ -276,10 +276,14 @@ def _captured(sim: Simulation, parts: Sequence[Any]) -> Any:
 
 
 def array_bytes(data: Any) -> int:
-    """Bytes of all Warp arrays in a dataclass or a Warp struct and what they hold; what has one address counts once."""
+    """Bytes of all Warp arrays in a dataclass or a Warp struct and what they hold; shared memory counts once."""
     blocks: dict[int, int] = {}
     _collect(data, blocks, set())
-    return sum(blocks.values())
+    total = end = 0
+    for address, size in sorted(blocks.items()):
+        total += max(0, address + size - max(address, end))
+        end = max(end, address + size)
+    return total
 
 
 def _collect(data: Any, blocks: dict[int, int], seen: set[int]) -> None:

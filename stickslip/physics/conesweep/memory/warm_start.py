@@ -295,9 +295,10 @@ def restore_forces(
             friction_kind = mu[0]
         distance = contacts.dist[con] - contacts.includemargin[con]
         arm = pos - point
-        store(work.touch, i * TOUCH, wp.vec4(frame[0, 0], frame[0, 1], frame[0, 2], distance))
-        store(work.touch, i * TOUCH + 1, wp.vec4(frame[1, 0], frame[1, 1], frame[1, 2], friction_kind))
-        store(work.touch, i * TOUCH + 2, wp.vec4(arm[0], arm[1], arm[2], 0.0))
+        at = i * work.touch_rows
+        store(work.touch, at, wp.vec4(frame[0, 0], frame[0, 1], frame[0, 2], distance))
+        store(work.touch, at + 1, wp.vec4(frame[1, 0], frame[1, 1], frame[1, 2], friction_kind))
+        store(work.touch, at + 2, wp.vec4(arm[0], arm[1], arm[2], 0.0))
 
 
 @wp.func

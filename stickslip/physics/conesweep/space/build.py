@@ -8,7 +8,7 @@ import warp as wp
 
 from stickslip.physics.conesweep.layout import LONE, Bodies, Contacts, Equalities, RowSet, Tree, Work
 from stickslip.physics.conesweep.memory.warm_start import BOUNCE
-from stickslip.physics.conesweep.pack import FORCE, TOUCH
+from stickslip.physics.conesweep.pack import FORCE
 from stickslip.physics.conesweep.prepare.inertia import TINY
 from stickslip.physics.conesweep.prepare.inverse import Matrix
 from stickslip.physics.conesweep.space.layout import (
@@ -102,7 +102,7 @@ def _build_kernel(shape: Shape) -> wp.Kernel:
         shape,
         block_threads=THREADS,
         shared_fours=SHARED // 16,
-        touch_rows=int(TOUCH),
+        touch_rows=ROUGH_RECORD if shape.rows > 3 else CONTACT_RECORD,
         inner=INNER,
         lone=int(LONE),
         locked=LOCKED,
