@@ -8,6 +8,7 @@ import pytest
 import warp as wp
 
 import stickslip
+import stickslip.conesweep
 from stickslip.physics.conesweep.block import LEAST_LANES, MAX_LANES, most_of_lanes, sum_lanes
 from stickslip.physics.conesweep.layout import ANY, MOST_OF_PAIR, SMOOTH, SPIN, SPINNING
 from stickslip.physics.conesweep.model import own_data
@@ -273,3 +274,13 @@ def test_borrowed_arrays_lie_apart_within_their_memory() -> None:
     assert not owner.ptr <= arrays[3].ptr < owner.ptr + owner.capacity  # it does not fit
     arrays[2].fill_(1.0)
     assert owner.numpy().sum() == 12.0 and arrays[0].numpy().sum() == 0
+
+
+def test_a_chain_without_room_for_contacts_moves(device: str) -> None:
+    link = '<joint axis="0 1 0" frictionloss="0.01"/><geom size="0.1" pos="0.1 0 0"/>'
+    xml = f"<mujoco><worldbody><body>{link}<body>{link}</body></body></worldbody></mujoco>"
+    mjm = mujoco.MjModel.from_xml_string(xml)
+    with wp.ScopedDevice(device):
+        m, d = stickslip.conesweep.put_model(mjm), stickslip.conesweep.make_data(mjm, nworld=2, nconmax=0, njmax=8)
+        stickslip.conesweep.step(m, d)
+    assert np.isfinite(d.qvel.numpy()).all() and (d.qvel.numpy()[:, 0] != 0.0).all()

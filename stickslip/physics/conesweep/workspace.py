@@ -175,7 +175,7 @@ def _make_space(mjm: mujoco.MjModel, d: mjw.Data, columns: Sequence[Sequence[int
     space.row_z = wp.zeros(nworld * space.row_size, dtype=wp.vec4)
     space.equality_z = wp.zeros(nworld * space.equality_size, dtype=wp.vec4)
     space.equality = wp.zeros(nworld * len(pairs) * EQUALITY_RECORD, dtype=wp.vec4)
-    space.contact = wp.zeros(d.naconmax * record, dtype=wp.vec4)
+    space.contact = wp.zeros(max(d.naconmax, 1) * record, dtype=wp.vec4)
     space.contact_z = wp.zeros(d.naconmax * shape.rows * space.contact_fours, dtype=wp.vec4)
     return space
 
@@ -183,7 +183,7 @@ def _make_space(mjm: mujoco.MjModel, d: mjw.Data, columns: Sequence[Sequence[int
 def _make_work(mjm: mujoco.MjModel, nworld: int, naconmax: int, nlane: int, space: "Space | None") -> Work:
     """All of `Work` but `heads` and `cursor`, which share an array; in contact space without what only pairs need.
 
-    There, what only `prepare` uses lies where `build` puts the rows of contacts, and `touch` where it puts records.
+    There, what only `prepare` uses lies where `build` puts the rows of contacts, `touch` and `f` where it puts records.
     """
     alone = 0 if space else 1
     nbody, npair = alone * mjm.nbody, alone * naconmax
@@ -210,11 +210,13 @@ def _make_work(mjm: mujoco.MjModel, nworld: int, naconmax: int, nlane: int, spac
     work.con = wp.zeros(naconmax, dtype=int)
     work.matched = early(naconmax, dtype=int)
     work.hand = wp.zeros(naconmax, dtype=float)
+    record = ROUGH_RECORD if most_rows(mjm) > 3 else CONTACT_RECORD
     work.touch = space.contact if space else wp.zeros(naconmax * int(TOUCH), dtype=wp.vec4)
-    work.touch_rows = space.contact.size // max(naconmax, 1) if space else int(TOUCH)
+    work.touch_rows = record if space else int(TOUCH)
     work.pull = wp.zeros(npair * int(PULL), dtype=wp.vec4)
     work.turn = wp.zeros(npair * int(TURN) if is_rough(mjm) else 0, dtype=wp.vec4)
-    work.f = wp.zeros(naconmax * int(FORCE), dtype=wp.vec4)
+    work.f = space.contact[int(TOUCH) :] if space else wp.zeros(naconmax * int(FORCE), dtype=wp.vec4)
+    work.f_step = record // int(FORCE) if space else 1
     work.f_mark = wp.zeros(npair * int(FORCE), dtype=wp.vec4)
     work.first = early(naconmax, dtype=int)
     work.ncon = early(naconmax, dtype=int)

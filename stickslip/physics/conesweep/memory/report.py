@@ -217,7 +217,7 @@ def write_contacts(
         if acts:
             con = work.con[i]
             dim = contacts.dim[con]
-            f = turned(load_force(work.f, i), work.hand[i])
+            f = turned(load_force(work.f, i * work.f_step), work.hand[i])
             if contacts.dist[con] - contacts.includemargin[con] < 0.0 or f[0] > 0.0:
                 nrow = wp.where(dim == 1 or not is_pyramid, dim, 2 * (dim - 1))
         count = sum_lanes(nrow, lane, nlane)

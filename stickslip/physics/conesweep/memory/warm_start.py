@@ -285,7 +285,7 @@ def restore_forces(
         hand = wp.where(tree.body_weldid[body1] != pair[0], -1.0, 1.0)
         frame = hand * frame
         work.hand[i] = hand
-        store_force(work.f, i, turned(f, hand))
+        store_force(work.f, i * work.f_step, turned(f, hand))
         friction_kind = float(0.0)
         if dim > 4 or (dim >= 3 and (mu[0] != mu[1] or wp.length_sq(contacts.surfacevel[con]) > 0.0)):
             friction_kind = ROUGH
@@ -342,7 +342,8 @@ def remember_contacts(
         previous.num[worldid] = num
     for i in range(adr + lane, adr + num, nlane):
         con = work.con[i]
-        f = wp.where(settings.warm_start, turned(load_force(work.f, i), work.hand[i]), wp.spatial_vector())
+        f = turned(load_force(work.f, i * work.f_step), work.hand[i])
+        f = wp.where(settings.warm_start, f, wp.spatial_vector())
         geom = contacts.geom[con]
         body1 = tree.geom_bodyid[geom[0]]
         body2 = tree.geom_bodyid[geom[1]]
