@@ -183,11 +183,13 @@ def _make_space(mjm: mujoco.MjModel, d: mjw.Data, columns: Sequence[Sequence[int
 def _make_work(mjm: mujoco.MjModel, nworld: int, naconmax: int, nlane: int, space: "Space | None") -> Work:
     """All of `Work` but `heads` and `cursor`, which share an array; in contact space without what only pairs need.
 
-    There, what only `prepare` uses lies where `build` puts the rows of contacts, `touch` and `f` where it puts records.
+    What only `prepare` uses lies where later kernels write first: in contact space where `build` puts the rows of
+    contacts. There `touch` and `f` lie where it puts records.
     """
     alone = 0 if space else 1
     nbody, npair = alone * mjm.nbody, alone * naconmax
-    early = Borrowed(space.contact_z).take if space else wp.zeros
+    later = space.contact_z if space else wp.zeros(npair * int(GIVEN + FORCE), dtype=wp.vec4)
+    early, swept = Borrowed(later).take, Borrowed(later).take
     work = Work()
     work.num = wp.zeros(nworld, dtype=int)
     work.adr = wp.zeros(nworld, dtype=int)
@@ -217,16 +219,16 @@ def _make_work(mjm: mujoco.MjModel, nworld: int, naconmax: int, nlane: int, spac
     work.turn = wp.zeros(npair * int(TURN) if is_rough(mjm) else 0, dtype=wp.vec4)
     work.f = space.contact[int(TOUCH) :] if space else wp.zeros(naconmax * int(FORCE), dtype=wp.vec4)
     work.f_step = record // int(FORCE) if space else 1
-    work.f_mark = wp.zeros(npair * int(FORCE), dtype=wp.vec4)
-    work.first = early(naconmax, dtype=int)
-    work.ncon = early(naconmax, dtype=int)
+    work.f_mark = swept(npair * int(FORCE), dtype=wp.vec4)
+    work.first = (early if space else wp.zeros)(naconmax, dtype=int)
+    work.ncon = (early if space else wp.zeros)(naconmax, dtype=int)
     work.bodies = wp.zeros(naconmax, dtype=wp.vec2i)
     work.lone = early(naconmax, dtype=wp.vec2i)
-    work.point = early(naconmax, dtype=wp.vec4)
+    work.point = (early if space else wp.zeros)(naconmax, dtype=wp.vec4)
     work.color = wp.zeros(npair, dtype=int)
     work.place = wp.zeros(npair, dtype=int)
     work.plan = wp.zeros(npair, dtype=wp.vec4i)
-    work.given = wp.zeros(npair * int(GIVEN), dtype=wp.vec4)
+    work.given = swept(npair * int(GIVEN), dtype=wp.vec4)
     work.next1 = wp.zeros(npair, dtype=int)
     work.next2 = wp.zeros(npair, dtype=int)
     work.head = wp.zeros((nworld, nbody), dtype=int)
