@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import warp as wp
@@ -68,16 +68,27 @@ def free_memory(device: wp.Device) -> int:
     return free
 
 
+def bytes_of(blocks: Mapping[int, int]) -> int:
+    """Bytes of blocks of memory, sizes by address; what they share counts once."""
+    total = end = 0
+    for address, size in sorted(blocks.items()):
+        total += max(0, address + size - max(address, end))
+        end = max(end, address + size)
+    return total
+
+
 def _sizes(data: Any) -> tuple[int, int]:
     """Bytes of all arrays in an object and its parts, and the longest axis among them."""
-    total, longest, seen, queue = 0, 1, set(), [data]
+    blocks: dict[int, int] = {}
+    longest, seen, queue = 1, set(), [data]
     while queue:
         part = queue.pop()
         if id(part) in seen:
             continue
         seen.add(id(part))
         if isinstance(part, wp.array):
-            total += part.capacity
+            if part.capacity:
+                blocks[part.ptr] = max(blocks.get(part.ptr, 0), part.capacity)
             longest = max(longest, *part.shape) if part.shape else longest
         elif isinstance(part, dict):
             queue += part.values()
@@ -85,4 +96,4 @@ def _sizes(data: Any) -> tuple[int, int]:
             queue += part
         elif hasattr(part, "__dict__") and not isinstance(part, type):
             queue += vars(part).values()
-    return total, longest
+    return bytes_of(blocks), longest

@@ -154,6 +154,7 @@ def test_bytes_of_nested_arrays():
     assert array_bytes(data) == 10 * 12 + 6 * 4
     assert array_bytes(struct) == 5 * 4
     assert array_bytes(Outer(data.c, Inner(data.c, 7))) == 10 * 12  # once
+    assert array_bytes(Outer(data.c[2:5], Inner(data.c, 7))) == 10 * 12
     assert array_bytes("text") == 0
 
 

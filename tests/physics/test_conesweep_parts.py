@@ -1,18 +1,22 @@
 """Parts of the cone sweep on their own: the ways to settle a pair, the inverse of large trees, sums over lanes."""
 
+import itertools
+
 import mujoco
 import numpy as np
 import pytest
 import warp as wp
 
 import stickslip
+import stickslip.conesweep
 from stickslip.physics.conesweep.block import LEAST_LANES, MAX_LANES, most_of_lanes, sum_lanes
 from stickslip.physics.conesweep.layout import ANY, MOST_OF_PAIR, SMOOTH, SPIN, SPINNING
 from stickslip.physics.conesweep.model import own_data
 from stickslip.physics.conesweep.pack import FORCE, PULL, TOUCH, TURN
-from stickslip.physics.conesweep.space.layout import BLOCK_RECORD, ROUGH_RECORD
+from stickslip.physics.conesweep.space.layout import BLOCK_RECORD, ROUGH_RECORD, count_bits, most_chunks
 from stickslip.physics.conesweep.sweep.settle import settle_smooth, settle_spin, vec12
 from stickslip.physics.conesweep.sweep.settle_any import settle_any
+from stickslip.physics.conesweep.workspace import Borrowed
 
 DT, SUBSTEP, SHARE, SLOP, RESTITUTION = 0.002, 0.0005, 0.05, 5e-5, 0.5
 
@@ -122,7 +126,6 @@ def test_rows_in_contact_space(device, links):
     workspace = own_data(sim.d).workspace
     space, work, shape = workspace.space, workspace.work, workspace.shape
     records = space.contact.numpy().reshape(-1, ROUGH_RECORD, 4)
-    touch = work.touch.numpy().reshape(-1, int(TOUCH), 4)
     contact_z = space.contact_z.numpy().reshape(-1, shape.rows * space.contact_fours, 4)
     blocks = space.row.numpy().reshape(2, space.nblock, BLOCK_RECORD, 4)
     row_z = space.row_z.numpy().reshape(2, -1, 4)
@@ -137,7 +140,8 @@ def test_rows_in_contact_space(device, links):
         record = records[i]
         con, low, high = record[5, :3].view(np.uint32).tolist()
         mask = low | high << 32
-        frame = np.array([touch[i, 0, :3], touch[i, 1, :3], np.cross(touch[i, 0, :3], touch[i, 1, :3])])
+        normal, tangent, _ = work.hand.numpy()[i] * sim.d.contact.frame.numpy()[con]
+        frame = np.array([normal, tangent, np.cross(normal, tangent)])
         linear, angular = np.zeros((3, links)), np.zeros((3, links))
         point = sim.d.contact.pos.numpy()[con].astype(float)
         mujoco.mj_jac(sim.mjm, data, linear, angular, point, sim.mjm.nbody - 1)
@@ -244,3 +248,39 @@ def test_sums_over_lanes(device: str) -> None:
         for got, join in zip(found, (np.add, np.maximum), strict=True):
             np.testing.assert_array_equal(got.numpy()[..., 0], join.accumulate(value, axis=2))
             np.testing.assert_array_equal(got.numpy()[..., 1], join.reduce(value, axis=2, keepdims=True) + 0 * value)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_on_dofs_have_room_whichever_act(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    masks = random.integers(1, 32, 10).astype(np.uint64) & random.integers(1, 32, 10).astype(np.uint64)
+    most = 0
+    for acting in itertools.product((False, True), repeat=len(masks)):
+        chosen = masks[np.array(acting)]
+        blocks = [np.bitwise_or.reduce(chosen[i : i + 4]) for i in range(0, len(chosen), 4)]
+        most = max(most, int(count_bits(np.array(blocks, dtype=np.uint64)).sum()))
+    assert most <= most_chunks(masks) <= 3 * 5
+    assert most_chunks(masks[:4]) == count_bits(np.bitwise_or.reduce(masks[:4]))
+    assert most_chunks(masks[:0]) == 0
+
+
+def test_borrowed_arrays_lie_apart_within_their_memory() -> None:
+    with wp.ScopedDevice("cpu"):
+        owner = wp.zeros(8, dtype=wp.vec4)
+        borrowed = Borrowed(owner)
+        arrays = [borrowed.take(count, dtype) for count, dtype in ((5, int), (0, float), (3, wp.vec4), (9, wp.int64))]
+    starts = [array.ptr - owner.ptr for array in (arrays[0], arrays[2])]
+    assert starts == [0, 32] and [array.size for array in arrays] == [5, 0, 3, 9]
+    assert not owner.ptr <= arrays[3].ptr < owner.ptr + owner.capacity  # it does not fit
+    arrays[2].fill_(1.0)
+    assert owner.numpy().sum() == 12.0 and arrays[0].numpy().sum() == 0
+
+
+def test_a_chain_without_room_for_contacts_moves(device: str) -> None:
+    link = '<joint axis="0 1 0" frictionloss="0.01"/><geom size="0.1" pos="0.1 0 0"/>'
+    xml = f"<mujoco><worldbody><body>{link}<body>{link}</body></body></worldbody></mujoco>"
+    mjm = mujoco.MjModel.from_xml_string(xml)
+    with wp.ScopedDevice(device):
+        m, d = stickslip.conesweep.put_model(mjm), stickslip.conesweep.make_data(mjm, nworld=2, nconmax=0, njmax=8)
+        stickslip.conesweep.step(m, d)
+    assert np.isfinite(d.qvel.numpy()).all() and (d.qvel.numpy()[:, 0] != 0.0).all()

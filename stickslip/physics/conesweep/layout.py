@@ -153,7 +153,8 @@ class Work:
     """Scratch of one step. Contacts of a world are `adr[w] + [0, num[w])`, its pairs `adr[w] + [0, npair[w])`.
 
     Records (see `pack`) of body b in world w start at `(w nbody + b) ROWS`, those of contact i at `i TOUCH`, `i FORCE`,
-    `i PULL` and `i TURN`.
+    `i PULL` and `i TURN`. In contact space `touch` and `f` are the beginning of a contact's record (`space.layout`)
+    before `build` makes that, and `f` is there again after the sweeps.
     """
 
     # worlds (nworld,)
@@ -183,6 +184,8 @@ class Work:
     con: wp.array[int]
     matched: wp.array[int]
     hand: wp.array[float]  # -1: the geoms are the other way round than the bodies, and with them the second tangent
+    touch_rows: int  # from one record of `touch` to the next
+    f_step: int  # from one record of `f` to the next, in records
     touch: wp.array[wp.vec4]  # records; friction is 0: none, < 0: see SPINNING and ROUGH; approach < 0: it bounces
     pull: wp.array[wp.vec4]  # records: what forces change along normal and tangents, forces per velocity
     turn: wp.array[wp.vec4]  # records: the same for spin and rolling; (0,) if no contact has them

@@ -1,10 +1,12 @@
 """The physics `ConeSweep`: contact that sticks, resolved in a fixed number of sweeps."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import ClassVar, final
 
 import mujoco
 import numpy as np
+import warp as wp
 from numpy.typing import NDArray
 
 from stickslip import parameters
@@ -13,6 +15,7 @@ from stickslip.physics.base import Stage, StagedPhysics
 from stickslip.physics.conesweep import model, pipeline
 from stickslip.physics.conesweep.layout import Settings
 from stickslip.physics.conesweep.model import Data
+from stickslip.physics.conesweep.workspace import lend_to_factor
 from stickslip.physics.mjwarp import model as rowfree
 from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
 
@@ -71,7 +74,12 @@ class ConeSweep(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]
         return m
 
     def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> Data:
-        return model.make_data(mjm, rowfree.make_data(mjm, nworld, njmax, nconmax=nconmax))
+        d = model.make_data(mjm, rowfree.make_data(mjm, nworld, njmax, nconmax=nconmax))
+        lend_to_factor(d, d.workspace)
+        return d
+
+    def results(self, m: model.Model, d: Data) -> Mapping[str, wp.array]:
+        return {name: array for name, array in super().results(m, d).items() if name != "qLD"}  # see `lend_to_factor`
 
     def advance(self, m: model.Model, d: Data) -> None:
         pipeline.step(m, d)

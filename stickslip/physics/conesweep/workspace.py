@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import mujoco
 import mujoco_warp as mjw
@@ -33,6 +34,7 @@ from stickslip.physics.conesweep.space.layout import (
     gather_factor,
     longest_contact,
     masks_of,
+    most_chunks,
     places,
     shape_of,
 )
@@ -41,6 +43,23 @@ from stickslip.physics.mjwarp.private import vec5
 
 SWEEP_THREADS = 32768
 """Most threads for the sweeps of all worlds; measured on an H200."""
+
+
+class Borrowed:
+    """Memory of an array that is not in use yet, for others until then."""
+
+    def __init__(self, owner: wp.array) -> None:
+        self._owner, self._taken = owner, 0
+
+    def take(self, count: int, dtype: Any) -> wp.array:
+        """An array in that memory after those taken before, or in new memory if it has no place there."""
+        size = count * wp.types.type_size_in_bytes(dtype)
+        if size == 0 or self._taken + size > self._owner.capacity:
+            return wp.zeros(count, dtype=dtype)
+        array = wp.array(ptr=self._owner.ptr + self._taken, shape=count, dtype=dtype, device=self._owner.device)
+        array._ref = self._owner
+        self._taken += -(-size // 16) * 16  # records are read 16 bytes at a time
+        return array
 
 
 @dataclasses.dataclass
@@ -85,8 +104,9 @@ def make_workspace(mjm: mujoco.MjModel, d: mjw.Data) -> Workspace:
         nlane, wide, many = _lanes(mjm, d)
         lanes_of_row = _lanes_of_row(mjm, d)
     shape = shape_of(mjm, most_rows(mjm), lanes_of_row, bool(columns), bool(equalities_of_model(mjm)[0]))
+    space = _make_space(mjm, d, columns, shape) if coupled else None
     counters = wp.zeros(d.nworld * wide + 2, dtype=int)
-    work = _make_work(mjm, d.nworld, d.naconmax, max(nlane, wide), coupled)
+    work = _make_work(mjm, d.nworld, d.naconmax, max(nlane, wide), space)
     work.heads, work.cursor = counters[:-2].reshape((d.nworld, wide)), counters[-2:]
     return Workspace(
         nlane=nlane,
@@ -97,11 +117,20 @@ def make_workspace(mjm: mujoco.MjModel, d: mjw.Data) -> Workspace:
         rows=_make_rows(d.nworld, columns),
         equalities=_make_equalities(mjm, d.nworld),
         work=work,
-        space=_make_space(mjm, d, columns, shape) if coupled else Space(),
+        space=space or Space(),
         counters=counters,
         qacc=wp.zeros((d.nworld, mjm.nv), dtype=float),
         velocity=wp.zeros((d.nworld, mjm.nv), dtype=float),
     )
+
+
+def lend_to_factor(d: mjw.Data, workspace: Workspace) -> None:
+    """Let `qLD` lie where the rows of contacts will be.
+
+    MuJoCo Warp's factors of M are used up by then, in steps that need them at all.
+    """
+    if workspace.space.contact_z is not None:
+        d.qLD = Borrowed(workspace.space.contact_z).take(d.qLD.size, float).reshape(d.qLD.shape)
 
 
 def most_rows(mjm: mujoco.MjModel) -> int:
@@ -128,9 +157,7 @@ def _make_space(mjm: mujoco.MjModel, d: mjw.Data, columns: Sequence[Sequence[int
     space = Space()
     space.nv, space.nchunk, space.nblock = mjm.nv, moves.shape[1], -(-len(columns) // 4)
     space.L4_size, space.equality_size = dof_adr[-1], equality_adr[-1]
-    # any four rows that act may share a block
-    longest = min(space.nchunk, int(np.sort(count_bits(masks["row"]))[-4:].sum()))
-    space.row_size = space.nblock * 4 * fours * longest
+    space.row_size = 4 * fours * most_chunks(masks["row"])
     space.contact_fours = fours * longest_contact(masks["body"])
     space.moves = wp.array(moves, dtype=int)
     for name, mask in masks.items():
@@ -148,15 +175,21 @@ def _make_space(mjm: mujoco.MjModel, d: mjw.Data, columns: Sequence[Sequence[int
     space.row_z = wp.zeros(nworld * space.row_size, dtype=wp.vec4)
     space.equality_z = wp.zeros(nworld * space.equality_size, dtype=wp.vec4)
     space.equality = wp.zeros(nworld * len(pairs) * EQUALITY_RECORD, dtype=wp.vec4)
-    space.contact = wp.zeros(d.naconmax * record, dtype=wp.vec4)
+    space.contact = wp.zeros(max(d.naconmax, 1) * record, dtype=wp.vec4)
     space.contact_z = wp.zeros(d.naconmax * shape.rows * space.contact_fours, dtype=wp.vec4)
     return space
 
 
-def _make_work(mjm: mujoco.MjModel, nworld: int, naconmax: int, nlane: int, coupled: bool) -> Work:
-    """All of `Work` but `heads` and `cursor`, which share an array; in contact space without what only pairs need."""
-    alone = 0 if coupled else 1
+def _make_work(mjm: mujoco.MjModel, nworld: int, naconmax: int, nlane: int, space: "Space | None") -> Work:
+    """All of `Work` but `heads` and `cursor`, which share an array; in contact space without what only pairs need.
+
+    What only `prepare` uses lies where later kernels write first: in contact space where `build` puts the rows of
+    contacts. There `touch` and `f` lie where it puts records.
+    """
+    alone = 0 if space else 1
     nbody, npair = alone * mjm.nbody, alone * naconmax
+    later = space.contact_z if space else wp.zeros(npair * int(GIVEN + FORCE), dtype=wp.vec4)
+    early, swept = Borrowed(later).take, Borrowed(later).take
     work = Work()
     work.num = wp.zeros(nworld, dtype=int)
     work.adr = wp.zeros(nworld, dtype=int)
@@ -166,33 +199,36 @@ def _make_work(mjm: mujoco.MjModel, nworld: int, naconmax: int, nlane: int, coup
     work.ncolor = wp.zeros(nworld, dtype=int)
     work.color_adr = wp.zeros((nworld, alone * (int(COLORS) + 1)), dtype=int)
     work.partial = wp.zeros((nworld, nlane), dtype=wp.vec3)
-    work.next = wp.zeros(naconmax, dtype=int)
-    work.found_key = wp.zeros(naconmax, dtype=wp.int64)
+    work.next = early(naconmax, dtype=int)
+    work.found_key = early(naconmax, dtype=wp.int64)
     work.age = wp.zeros(naconmax, dtype=int)
-    work.unsorted_key = wp.zeros(2 * naconmax, dtype=wp.int64)
-    work.unsorted_con = wp.zeros(2 * naconmax, dtype=int)
-    work.sorted_key = wp.zeros(2 * naconmax, dtype=wp.int64)
-    work.sorted_con = wp.zeros(2 * naconmax, dtype=int)
-    work.code = wp.zeros(naconmax, dtype=int)
+    work.unsorted_key = early(2 * naconmax, dtype=wp.int64)
+    work.unsorted_con = early(2 * naconmax, dtype=int)
+    work.sorted_key = early(2 * naconmax, dtype=wp.int64)
+    work.sorted_con = early(2 * naconmax, dtype=int)
+    work.code = early(naconmax, dtype=int)
     work.of_pair = wp.zeros(naconmax, dtype=int)
     work.key = wp.zeros(naconmax, dtype=wp.int64)
     work.con = wp.zeros(naconmax, dtype=int)
-    work.matched = wp.zeros(naconmax, dtype=int)
+    work.matched = early(naconmax, dtype=int)
     work.hand = wp.zeros(naconmax, dtype=float)
-    work.touch = wp.zeros(naconmax * int(TOUCH), dtype=wp.vec4)
+    record = ROUGH_RECORD if most_rows(mjm) > 3 else CONTACT_RECORD
+    work.touch = space.contact if space else wp.zeros(naconmax * int(TOUCH), dtype=wp.vec4)
+    work.touch_rows = record if space else int(TOUCH)
     work.pull = wp.zeros(npair * int(PULL), dtype=wp.vec4)
     work.turn = wp.zeros(npair * int(TURN) if is_rough(mjm) else 0, dtype=wp.vec4)
-    work.f = wp.zeros(naconmax * int(FORCE), dtype=wp.vec4)
-    work.f_mark = wp.zeros(npair * int(FORCE), dtype=wp.vec4)
-    work.first = wp.zeros(naconmax, dtype=int)
-    work.ncon = wp.zeros(naconmax, dtype=int)
+    work.f = space.contact[int(TOUCH) :] if space else wp.zeros(naconmax * int(FORCE), dtype=wp.vec4)
+    work.f_step = record // int(FORCE) if space else 1
+    work.f_mark = swept(npair * int(FORCE), dtype=wp.vec4)
+    work.first = (early if space else wp.zeros)(naconmax, dtype=int)
+    work.ncon = (early if space else wp.zeros)(naconmax, dtype=int)
     work.bodies = wp.zeros(naconmax, dtype=wp.vec2i)
-    work.lone = wp.zeros(naconmax, dtype=wp.vec2i)
-    work.point = wp.zeros(naconmax, dtype=wp.vec4)
+    work.lone = early(naconmax, dtype=wp.vec2i)
+    work.point = (early if space else wp.zeros)(naconmax, dtype=wp.vec4)
     work.color = wp.zeros(npair, dtype=int)
     work.place = wp.zeros(npair, dtype=int)
     work.plan = wp.zeros(npair, dtype=wp.vec4i)
-    work.given = wp.zeros(npair * int(GIVEN), dtype=wp.vec4)
+    work.given = swept(npair * int(GIVEN), dtype=wp.vec4)
     work.next1 = wp.zeros(npair, dtype=int)
     work.next2 = wp.zeros(npair, dtype=int)
     work.head = wp.zeros((nworld, nbody), dtype=int)

@@ -38,7 +38,7 @@ def get_data_into(
     def of_world(array: NDArray) -> _HostArray:
         return _HostArray(np.broadcast_to(array, (world_id + 1, *array.shape)))
 
-    if d.efc.J_rownnz.shape[1]:  # sparse
+    if d.efc.J_colind.shape[1]:  # sparse
         view.efc.J = of_world(J.reshape(1, -1))
         view.efc.J_rownnz = of_world(np.full(nefc, mjm.nv, dtype=np.int32))
         view.efc.J_rowadr = of_world(np.arange(nefc, dtype=np.int32) * mjm.nv)
@@ -52,6 +52,7 @@ def get_data_into(
     view.efc.vel, view.efc.frictionloss = of_world(vel), of_world(frictionloss)
     view.efc.pos, view.efc.margin = of_world(pos), of_world(margin)
     view.efc.aref = of_world(np.zeros(d.njmax))  # without rows there is no reference acceleration
+    view.efc.state = of_world(np.zeros(d.njmax, dtype=np.int32))  # and no solver that has states
     mjw.get_data_into(result, mjm, view, world_id)
 
 

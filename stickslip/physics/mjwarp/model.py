@@ -192,10 +192,13 @@ def without_jacobian(mjm: mujoco.MjModel, d: mjw.Data) -> mjw.Data:
     return d
 
 
-_OF_JACOBIAN = ("jtdaj_adr", "jtdaj_nrow", "Jqvel", "aref")
-"""Fields of rows that only MuJoCo Warp's `make_constraint` and solver use, beside the Jacobian."""
-_OF_SOLVER = ("qH", "qHLD", "qLU", "efm_fluid")
-"""Matrices that only its solver and the integrators `implicit` and `discrete` use."""
+_OF_JACOBIAN = "J J_colind J_rownnz J_rowadr jtdaj_adr jtdaj_nrow Jqvel aref state island".split()
+"""The Jacobian, and fields of rows that only MuJoCo Warp's `make_constraint`, solver and islands use."""
+_OF_SOLVER = (
+    "qH qHLD qHDiagInv qLU efm_fluid efm_c efm_diag efm_ca efm_ts efm_as dof_frictionadr dof_island map_dof2idof "
+    "map_idof2dof dof_islandid dof_cdof cdof_dof"
+).split()
+"""What only they and the integrators `implicit` and `discrete` use."""
 
 
 def make_data(mjm: mujoco.MjModel, nworld: int = 1, njmax: int | None = None, **sizes: int | None) -> mjw.Data:
@@ -208,9 +211,10 @@ def make_data(mjm: mujoco.MjModel, nworld: int = 1, njmax: int | None = None, **
     d = mjw.make_data(mjm, nworld=nworld, njmax=1, **{**sizes, "njmax_nnz": 1})
     for field in dataclasses.fields(mjw.Constraint):
         like = getattr(probe.efc, field.name)
-        if field.name not in ("J", "J_colind", *_OF_JACOBIAN) and like.ndim == 2:
+        if field.name not in _OF_JACOBIAN and like.ndim == 2:
             setattr(d.efc, field.name, wp.zeros((nworld, *like.shape[1:]), dtype=like.dtype))
+    d.efc.J = wp.zeros((nworld, 0, 0), dtype=float)
     for name in _OF_SOLVER:
-        setattr(d, name, wp.zeros((nworld, 0), dtype=float))
+        setattr(d, name, wp.zeros((nworld, 0), dtype=getattr(d, name).dtype))
     d.njmax, d.njmax_pad = probe.njmax, probe.njmax_pad
     return d

@@ -23,6 +23,7 @@ from stickslip.bench import methods, timing
 from stickslip.bench.experiment import Experiment, Outcome, Score, Trial, problems
 from stickslip.bench.report import style
 from stickslip.bench.result import Result
+from stickslip.capacity import bytes_of
 from stickslip.errors import InputError
 from stickslip.parameters import parameter
 from stickslip.physics.base import Physics, StagedPhysics
@@ -276,10 +277,10 @@ def _captured(sim: Simulation, parts: Sequence[Any]) -> Any:
 
 
 def array_bytes(data: Any) -> int:
-    """Bytes of all Warp arrays in a dataclass or a Warp struct and what they hold; what has one address counts once."""
+    """Bytes of all Warp arrays in a dataclass or a Warp struct and what they hold; shared memory counts once."""
     blocks: dict[int, int] = {}
     _collect(data, blocks, set())
-    return sum(blocks.values())
+    return bytes_of(blocks)
 
 
 def _collect(data: Any, blocks: dict[int, int], seen: set[int]) -> None:

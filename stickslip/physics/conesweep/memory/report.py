@@ -7,9 +7,7 @@ from stickslip.physics.conesweep.block import sum_lanes
 from stickslip.physics.conesweep.layout import LIMIT, Bodies, Contacts, Equalities, RowSet, Tree, Work
 from stickslip.physics.conesweep.pack import (
     ROWS,
-    TOUCH,
     add_row,
-    load,
     load_force,
     load_six_of_world,
     load_two,
@@ -220,8 +218,8 @@ def write_contacts(
         if acts:
             con = work.con[i]
             dim = contacts.dim[con]
-            f = turned(load_force(work.f, i), work.hand[i])
-            if load(work.touch, i * TOUCH)[3] < 0.0 or f[0] > 0.0:
+            f = turned(load_force(work.f, i * work.f_step), work.hand[i])
+            if contacts.dist[con] - contacts.includemargin[con] < 0.0 or f[0] > 0.0:
                 nrow = wp.where(dim == 1 or not is_pyramid, dim, 2 * (dim - 1))
         count = sum_lanes(nrow, lane, nlane)
         row = first + count[0] - nrow

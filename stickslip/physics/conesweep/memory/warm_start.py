@@ -285,7 +285,7 @@ def restore_forces(
         hand = wp.where(tree.body_weldid[body1] != pair[0], -1.0, 1.0)
         frame = hand * frame
         work.hand[i] = hand
-        store_force(work.f, i, turned(f, hand))
+        store_force(work.f, i * work.f_step, turned(f, hand))
         friction_kind = float(0.0)
         if dim > 4 or (dim >= 3 and (mu[0] != mu[1] or wp.length_sq(contacts.surfacevel[con]) > 0.0)):
             friction_kind = ROUGH
@@ -295,9 +295,10 @@ def restore_forces(
             friction_kind = mu[0]
         distance = contacts.dist[con] - contacts.includemargin[con]
         arm = pos - point
-        store(work.touch, i * TOUCH, wp.vec4(frame[0, 0], frame[0, 1], frame[0, 2], distance))
-        store(work.touch, i * TOUCH + 1, wp.vec4(frame[1, 0], frame[1, 1], frame[1, 2], friction_kind))
-        store(work.touch, i * TOUCH + 2, wp.vec4(arm[0], arm[1], arm[2], 0.0))
+        at = i * work.touch_rows
+        store(work.touch, at, wp.vec4(frame[0, 0], frame[0, 1], frame[0, 2], distance))
+        store(work.touch, at + 1, wp.vec4(frame[1, 0], frame[1, 1], frame[1, 2], friction_kind))
+        store(work.touch, at + 2, wp.vec4(arm[0], arm[1], arm[2], 0.0))
 
 
 @wp.func
@@ -341,7 +342,8 @@ def remember_contacts(
         previous.num[worldid] = num
     for i in range(adr + lane, adr + num, nlane):
         con = work.con[i]
-        f = wp.where(settings.warm_start, turned(load_force(work.f, i), work.hand[i]), wp.spatial_vector())
+        f = turned(load_force(work.f, i * work.f_step), work.hand[i])
+        f = wp.where(settings.warm_start, f, wp.spatial_vector())
         geom = contacts.geom[con]
         body1 = tree.geom_bodyid[geom[0]]
         body2 = tree.geom_bodyid[geom[1]]

@@ -535,7 +535,6 @@ for (int n = 0; n < num; ++n) {
     record[1] = Four{itself[0], with_normal[1], with_normal[2], approach};
     record[2] = Four{invert(itself[0]), invert(groups * tangent), b.w, 0.0f};
     record[3] = Four{dt * force[0].x, dt * force[0].y, dt * force[0].z, a.w};
-    record[4] = zero;
     record[5] = Four{keep_bits(con), keep_bits((int)(unsigned)mask), keep_bits((int)((unsigned long long)mask >> 32)), 0.0f};
     if (rough) {
         const float* const mu = reinterpret_cast<const float*>(contacts.friction.data) + 5 * con;
@@ -551,5 +550,6 @@ for (int n = 0; n < num; ++n) {
         record[10] = Four{grip(mu[0]), grip(mu[1]), grip(mu[2]), grip(mu[3])};
         record[11] = Four{grip(mu[4]), surface[0], work.hand.data[i] * surface[1], surface[2]};
     }
+    record[4] = zero;  // last: `force` is there, as `touch` is in the rows before
 }
 if (has_contacts && exists && lane == 0) space.stacked.data[worldid] = is_stacked ? 1 : 0;

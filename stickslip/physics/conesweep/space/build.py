@@ -8,7 +8,6 @@ import warp as wp
 
 from stickslip.physics.conesweep.layout import LONE, Bodies, Contacts, Equalities, RowSet, Tree, Work
 from stickslip.physics.conesweep.memory.warm_start import BOUNCE
-from stickslip.physics.conesweep.pack import FORCE, TOUCH
 from stickslip.physics.conesweep.prepare.inertia import TINY
 from stickslip.physics.conesweep.prepare.inverse import Matrix
 from stickslip.physics.conesweep.space.layout import (
@@ -46,15 +45,17 @@ SHARED = 26624
 
 def native(files: Sequence[str], shape: Shape, **constants: float) -> str:
     """The C++ of a native function: constants, then its text, with `common.h` before it."""
+    record = ROUGH_RECORD if shape.rows > 3 else CONTACT_RECORD
     constants = {
         "lanes": shape.lanes,
         "chunks": shape.chunks,
         "fours": shape.fours,
         "contact_rows": shape.rows,
-        "contact_record": ROUGH_RECORD if shape.rows > 3 else CONTACT_RECORD,
+        "contact_record": record,
+        "touch_rows": record,
+        "force_rows": record,
         "block_record": BLOCK_RECORD,
         "equality_record": EQUALITY_RECORD,
-        "force_rows": int(FORCE),
         "rough": shape.rows > 3,
         "has_rows": shape.has_rows,
         "has_equalities": shape.has_equalities,
@@ -109,7 +110,6 @@ def _build_kernel(shape: Shape, has_contacts: bool) -> wp.Kernel:
         has_contacts=has_contacts,
         block_threads=THREADS,
         shared_fours=SHARED // 16,
-        touch_rows=int(TOUCH),
         inner=INNER,
         lone=int(LONE),
         locked=LOCKED,

@@ -125,6 +125,19 @@ def longest_contact(masks: NDArray[np.uint64]) -> int:
     return int(max((count_bits(kinds | mask).max() for mask in kinds), default=0))
 
 
+def most_chunks(masks: NDArray[np.uint64]) -> int:
+    """Chunks of all blocks of rows, at most: four rows share one, of those that act one after the other."""
+    most, lengths = [0] * (len(masks) + 1), count_bits(masks)
+    for first in reversed(range(len(masks))):  # of the blocks from this row on
+        union = longest = 0
+        for last in range(first, len(masks)):
+            union |= int(masks[last])
+            longest = max(longest, int(lengths[last]))
+            if last >= first + 3 or last == len(masks) - 1:
+                most[first] = max(most[first], min(union.bit_count(), 4 * longest) + most[last + 1])
+    return most[0]
+
+
 def places(sizes: Sequence[int]) -> list[int]:
     """Where things of these sizes begin, one after the other; last, the end."""
     return [int(place) for place in itertools.accumulate(sizes, initial=0)]

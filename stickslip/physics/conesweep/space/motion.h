@@ -13,7 +13,7 @@ for (int n = lane; n < num; n += lanes) {
     const Four* const record = touches + n * contact_record;
     Four* const f = reinterpret_cast<Four*>(work.f.data) + force_rows * (adr + n);
     f[0] = Four{record[3].x * per_dt, record[3].y * per_dt, record[3].z * per_dt, 0.0f};
-    if (rough) f[1] = Four{record[8].x * per_dt, record[8].y * per_dt, record[8].z * per_dt, 0.0f};
+    f[1] = rough ? Four{record[8].x * per_dt, record[8].y * per_dt, record[8].z * per_dt, 0.0f} : zero;
 }
 SYNC();
 fetch_factor();
