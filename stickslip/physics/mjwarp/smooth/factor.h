@@ -35,15 +35,18 @@ const auto sum_lanes = [](float value, int group) {
     return value;
 };
 #if defined(__CUDA_ARCH__)
-// Groups of lanes take trees, and their dofs one after the other. What a dof reads of the structure of M is fetched while the
-// one before it is done: memory is far away, and only what other lanes have written has to be waited for.
+// Groups of lanes take trees, and their dofs one after the other. Each lane has the link of one of the next dofs of its group.
 struct alignas(16) Link { int dof, adr, last, end; };  // its row, the place of its diagonal there, one past the last dof below
 const int width = LANES / m.ngroup, part = lane % width, first_link = TABLE(link_adr)[lane / width];
 const int nlink = TABLE(link_adr)[lane / width + 1] - first_link;
-const auto link_at = [&](int n) {  // none before the first and after the last
+const auto fetch_link = [&](int n) {  // none before the first and after the last
     Link link = reinterpret_cast<const Link*>(m.link)[first_link + wp::max(wp::min(n, nlink - 1), 0)];
     if (n < 0 || n >= nlink) link.last = link.end = 0;
     return link;
+};
+const auto link_of = [&](const Link& link, int n) {
+    return Link{__shfl_sync(0xffffffffu, link.dof, n, width), __shfl_sync(0xffffffffu, link.adr, n, width),
+                __shfl_sync(0xffffffffu, link.last, n, width), __shfl_sync(0xffffffffu, link.end, n, width)};
 };
 const auto pair_at = [](int p, int& a, int& c) {  // pairs c <= a one after the other
     a = static_cast<int>(0.5f * (sqrtf(8.0f * p + 1.0f) - 1.0f));
@@ -51,58 +54,55 @@ const auto pair_at = [](int p, int& a, int& c) {  // pairs c <= a one after the 
     c = p - a * (a + 1) / 2;
 };
 const auto factor = [&](float* H, float* Dinv) {  // H = L' D L in place, D on the diagonal; from the leaves inwards
-    int a0, c0;
-    pair_at(part, a0, c0);
-    Link link = link_at(0);
-    int above = a0 < link.last ? TABLE(M_above)[link.adr + a0] : 0;
+    constexpr int slots = 3;  // pairs of ancestors that a lane takes at once
+    int a[slots], c[slots];
+    for (int i = 0; i < slots; ++i) pair_at(part + i * width, a[i], c[i]);
+    Link links{};
     ROLLED for (int n = 0; n < m.nlink; ++n) {
-        const Link next = link_at(n + 1);
-        const int next_above = a0 < next.last ? TABLE(M_above)[next.adr + a0] : 0;
-        float* const row = H + link.adr;
+        if (n % width == 0) links = fetch_link(n + part);
+        const Link link = link_of(links, n);
         const int last = link.last;
-        const float inverse = 1.0f / row[last];
-        if (a0 < last) H[above + c0] -= row[a0] * inverse * row[c0];  // the row of an ancestor has the same ancestors
-        ROLLED for (int p = part + width; p < last * (last + 1) / 2; p += width) {
-            int a, c;
-            pair_at(p, a, c);
-            H[TABLE(M_above)[link.adr + a] + c] -= row[a] * inverse * row[c];
+        float* const row = H + link.adr;
+        float* to[slots];
+        float product[slots];
+        for (int i = 0; i < slots; ++i) {  // the row of an ancestor has the same ancestors
+            to[i] = H + (a[i] < last ? TABLE(M_above)[link.adr + a[i]] + c[i] : 0);
+            product[i] = a[i] < last ? row[a[i]] * row[c[i]] : 0.0f;
         }
-        SYNC();
-        ROLLED for (int e = part; e < last; e += width) row[e] *= inverse;
+        const float inverse = 1.0f / row[last];
+        for (int i = 0; i < slots; ++i) product[i] = *to[i] - product[i] * inverse;
+        for (int i = 0; i < slots; ++i)
+            if (a[i] < last) *to[i] = product[i];
+        ROLLED for (int p = part + slots * width; p < last * (last + 1) / 2; p += width) {
+            int i, j;
+            pair_at(p, i, j);
+            H[TABLE(M_above)[link.adr + i] + j] -= row[i] * row[j] * inverse;
+        }
         if (part == 0 && n < nlink) Dinv[link.dof] = inverse;
-        link = next;
-        above = next_above;
+        SYNC();
+    }
+    EACH(e, nC) {
+        if (M_colind[e] != M_row[e]) H[e] *= Dinv[M_row[e]];
     }
     SYNC();
 };
 const auto solve = [&](const float* L, const float* Dinv, float* x) {  // x becomes H^-1 x
-    Link link = link_at(0);
-    int at = part < link.last ? M_colind[link.adr + part] : 0;
+    Link links{};
     ROLLED for (int n = 0; n < m.nlink; ++n) {
-        const Link next = link_at(n + 1);
-        const int next_at = part < next.last ? M_colind[next.adr + part] : 0;
+        if (n % width == 0) links = fetch_link(n + part);
+        const Link link = link_of(links, n);
         const float value = x[link.dof];
-        if (part < link.last) x[at] -= L[link.adr + part] * value;
-        ROLLED for (int e = part + width; e < link.last; e += width) x[M_colind[link.adr + e]] -= L[link.adr + e] * value;
+        ROLLED for (int e = part; e < link.last; e += width) x[M_colind[link.adr + e]] -= L[link.adr + e] * value;
         SYNC();
-        link = next;
-        at = next_at;
     }
     EACH(v, nv) x[v] *= Dinv[v];
     SYNC();
-    link = link_at(nlink - 1);
-    at = link.dof + 1 + part < link.end ? M_rowadr[link.dof + 1 + part] : 0;
-    ROLLED for (int n = 0; n < m.nlink; ++n) {
-        const Link next = link_at(nlink - 2 - n);
-        const int next_at = next.dof + 1 + part < next.end ? M_rowadr[next.dof + 1 + part] : 0;
+    ROLLED for (int n = 0; n < m.nlink; ++n) {  // rows below a dof lie after it
+        if (n % width == 0) links = fetch_link(nlink - 1 - n - part);
+        const Link link = link_of(links, n);
         const float value = x[link.dof];
-        if (link.dof + 1 + part < link.end) x[link.dof + 1 + part] -= L[at + link.last] * value;
-        ROLLED for (int i = link.dof + 1 + part + width; i < link.end; i += width) {
-            x[i] -= L[M_rowadr[i] + link.last] * value;
-        }
+        ROLLED for (int i = link.dof + 1 + part; i < link.end; i += width) x[i] -= L[M_rowadr[i] + link.last] * value;
         SYNC();
-        link = next;
-        at = next_at;
     }
 };
 #else

@@ -37,7 +37,7 @@ _OPTIONS = ("timestep", "gravity")
 """Options that may differ between worlds."""
 
 _TABLES = (
-    "level_adr level_body child_adr child dof_kind dof_free act_moment dof_act_adr dof_act ten_row dof_ten_adr "
+    "level_adr level_body dof_kind dof_free act_moment dof_act_adr dof_act ten_row dof_ten_adr "
     "dof_ten ten_wrap ten_wrapadr0 geom_moving"
 ).split() + COPIED
 _SIZES = (

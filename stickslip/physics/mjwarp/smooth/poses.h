@@ -10,60 +10,74 @@ if (m.begins) {
     }
 }
 
-// ---- kinematics, from the world outwards
-if (lane == 0) {
-    for (int c = 0; c < pose_size; ++c) pose[c] = c == 3 ? 1.0f : 0.0f;
+// ---- kinematics: poses and joints in the frame of the parent; then from the world outwards
+EACH(b, nbody) {
+    const int mocap = TABLE(body_mocapid)[b], first = TABLE(body_jntadr)[b], number = TABLE(body_jntnum)[b];
+    const float* const local =
+        mocap >= 0 ? DATA(mocap_pos, 3 * m.nmocap) + 3 * mocap : FIELD(body_pos, 3 * nbody) + 3 * b;
+    const float* const turn =
+        mocap >= 0 ? DATA(mocap_quat, 4 * m.nmocap) + 4 * mocap : FIELD(body_quat, 4 * nbody) + 4 * b;
+    vec3 p = load(local);
+    Quat q = load_quat(turn);
+    ROLLED for (int j = first; j < first + number; ++j) {
+        const int type = jnt_type[j], at = jnt_qposadr[j];
+        const vec3 offset = load(FIELD(jnt_pos, 3 * m.njnt) + 3 * j);
+        const vec3 axis = load(FIELD(jnt_axis, 3 * m.njnt) + 3 * j);
+        vec3 anchor, direction = axis;
+        if (type == FREE) {
+            p = load(qpos + at);
+            q = unit(load_quat(qpos + at + 3));
+            anchor = p;
+        } else {
+            anchor = p + rotate(q, offset);
+            direction = rotate(q, axis);
+            if (type == SLIDE) {
+                p = p + (qpos[at] - FIELD(qpos0, m.nq)[at]) * direction;
+            } else {
+                if (type == BALL) {
+                    q = multiply(q, unit(load_quat(qpos + at)));
+                } else {
+                    float sine, cosine;
+                    sine_cosine(0.5f * (qpos[at] - FIELD(qpos0, m.nq)[at]), sine, cosine);
+                    q = multiply(q, Quat{cosine, sine * axis[0], sine * axis[1], sine * axis[2]});
+                }
+                p = anchor - rotate(q, offset);  // the anchor stays
+            }
+        }
+        store(stage + 3 * j, anchor);
+        store(stage + 3 * (m.njnt + j), direction);
+    }
+    if (b == 0) {
+        p = vec3(0.0f, 0.0f, 0.0f);
+        q = Quat{1.0f, 0.0f, 0.0f, 0.0f};
+    }
+    store(pose + pose_size * b, p);
+    store_quat(pose + pose_size * b + 3, unit(q));
 }
 SYNC();
-ROLLED for (int level = 1; level < m.nlevel; ++level) {
-    ROLLED for (int k = level_adr[level] + lane; k < level_adr[level + 1]; k += LANES) {
-        const int b = level_body[k], parent = body_parentid[b], mocap = TABLE(body_mocapid)[b];
-        const int first = TABLE(body_jntadr)[b], number = TABLE(body_jntnum)[b];
-        const float* const local =
-            mocap >= 0 ? DATA(mocap_pos, 3 * m.nmocap) + 3 * mocap : FIELD(body_pos, 3 * nbody) + 3 * b;
-        const float* const turn =
-            mocap >= 0 ? DATA(mocap_quat, 4 * m.nmocap) + 4 * mocap : FIELD(body_quat, 4 * nbody) + 4 * b;
-        const Quat above = load_quat(pose + pose_size * parent + 3);
-        vec3 p = load(pose + pose_size * parent) + rotate(above, load(local));
-        Quat q = multiply(above, load_quat(turn));
-        ROLLED for (int j = first; j < first + number; ++j) {
-            const int type = jnt_type[j], at = jnt_qposadr[j], v = jnt_dofadr[j];
-            const vec3 offset = load(FIELD(jnt_pos, 3 * m.njnt) + 3 * j);
-            const vec3 axis = load(FIELD(jnt_axis, 3 * m.njnt) + 3 * j);
-            vec3 anchor, direction = axis;
-            if (type == FREE) {
-                p = load(qpos + at);
-                q = unit(load_quat(qpos + at + 3));
-                anchor = p;
-            } else {
-                anchor = p + rotate(q, offset);
-                direction = rotate(q, axis);
-                if (type == SLIDE) {
-                    p = p + (qpos[at] - FIELD(qpos0, m.nq)[at]) * direction;
-                } else {
-                    if (type == BALL) {
-                        q = multiply(q, unit(load_quat(qpos + at)));
-                    } else {
-                        float sine, cosine;
-                        sine_cosine(0.5f * (qpos[at] - FIELD(qpos0, m.nq)[at]), sine, cosine);
-                        q = multiply(q, Quat{cosine, sine * axis[0], sine * axis[1], sine * axis[2]});
-                    }
-                    p = anchor - rotate(q, offset);  // the anchor stays
-                }
-            }
-            store(stage + 3 * j, anchor);
-            store(stage + 3 * (m.njnt + j), direction);
-            const int n = type == FREE ? 6 : type == BALL ? 3 : 1;
-            for (int c = 0; c < n; ++c) store6(dof + dof_size * (v + c), Six{direction, anchor});
-        }
-        store(pose + pose_size * b, p);
-        const Quat r = unit(q);
-        float* const out = pose + pose_size * b + 3;
-        out[0] = r.w; out[1] = r.x; out[2] = r.y; out[3] = r.z;
+ROLLED for (int level = 2; level < m.nlevel; ++level) {
+    const int end = TABLE(level_adr)[level + 1];
+    ROLLED for (int k = TABLE(level_adr)[level] + lane; k < end; k += LANES) {
+        const int b = TABLE(level_body)[k];
+        float* const own = pose + pose_size * b;
+        const float* const above = pose + pose_size * body_parentid[b];
+        const Quat q = load_quat(above + 3);
+        store(own, load(above) + rotate(q, load(own)));
+        store_quat(own + 3, unit(multiply(q, load_quat(own + 3))));
     }
     SYNC();
 }
-
+EACH(j, m.njnt) {
+    const float* const above = pose + pose_size * body_parentid[TABLE(jnt_bodyid)[j]];
+    const Quat q = load_quat(above + 3);
+    const vec3 anchor = load(above) + rotate(q, load(stage + 3 * j));
+    const vec3 direction = rotate(q, load(stage + 3 * (m.njnt + j)));
+    store(stage + 3 * j, anchor);
+    store(stage + 3 * (m.njnt + j), direction);
+    const int type = jnt_type[j], n = type == FREE ? 6 : type == BALL ? 3 : 1;
+    for (int c = 0; c < n; ++c) store6(dof + dof_size * (jnt_dofadr[j] + c), Six{direction, anchor});
+}
+SYNC();
 EACH(k, 3 * m.njnt) {
     DATA(xanchor, 3 * m.njnt)[k] = stage[k];
     DATA(xaxis, 3 * m.njnt)[k] = stage[3 * m.njnt + k];
@@ -210,42 +224,42 @@ SYNC();
 write(DATA(cinert, 10 * nbody), body, body_size, 10, nbody);
 write(DATA(cdof, 6 * nv), dof, dof_size, 6, nv);
 
-// ---- velocities and the accelerations that gravity and velocities make, from the world outwards
-if (lane == 0) {
-    const vec3 none(0.0f, 0.0f, 0.0f);
-    store6(body + at_vel, Six{none, none});
-    store6(body + at_acc, Six{none, off_gravity ? none : -1.0f * load(FIELD(gravity, 3))});
+// ---- velocities, and the accelerations that gravity and velocities make: of each body against its parent, then sums
+const vec3 none(0.0f, 0.0f, 0.0f);
+EACH(b, nbody) {
+    const int first = TABLE(body_dofadr)[b], number = TABLE(body_dofnum)[b];
+    Six velocity{none, none};
+    ROLLED for (int v = first; v < first + number; ++v) velocity = add6(velocity, load6(dof + dof_size * v), qvel[v]);
+    store6(body + body_size * b + at_vel, velocity);
 }
 SYNC();
-ROLLED for (int level = 1; level < m.nlevel; ++level) {
-    ROLLED for (int k = level_adr[level] + lane; k < level_adr[level + 1]; k += LANES) {
-        const int b = level_body[k], parent = body_parentid[b];
-        const int first = TABLE(body_jntadr)[b], number = TABLE(body_jntnum)[b];
-        Six velocity = load6(body + body_size * parent + at_vel);
-        Six acceleration = load6(body + body_size * parent + at_acc);
-        ROLLED for (int j = first; j < first + number; ++j) {
-            const int type = jnt_type[j];
-            int v = jnt_dofadr[j];
-            if (type == FREE) {
-                for (int c = 0; c < 3; ++c, ++v) {
-                    velocity = add6(velocity, load6(dof + dof_size * v), qvel[v]);
-                    store6(stage + 6 * v, Six{vec3(0.0f, 0.0f, 0.0f), vec3(0.0f, 0.0f, 0.0f)});
-                }
-            }
-            const int n = type == FREE || type == BALL ? 3 : 1;
-            const Six before = velocity;
-            for (int c = 0; c < n; ++c, ++v) {
-                const Six motion = load6(dof + dof_size * v), rate = motion_cross(before, motion);
-                store6(stage + 6 * v, rate);
-                acceleration = add6(acceleration, rate, qvel[v]);
-                velocity = add6(velocity, motion, qvel[v]);
+add_parents(body + at_vel, body_size, 6);
+EACH(b, nbody) {
+    const int first = TABLE(body_jntadr)[b], number = TABLE(body_jntnum)[b];
+    Six velocity = load6(body + body_size * body_parentid[b] + at_vel), acceleration{none, none};
+    ROLLED for (int j = first; j < first + number; ++j) {
+        const int type = jnt_type[j];
+        int v = jnt_dofadr[j];
+        if (type == FREE) {
+            for (int c = 0; c < 3; ++c, ++v) {
+                velocity = add6(velocity, load6(dof + dof_size * v), qvel[v]);
+                store6(stage + 6 * v, Six{none, none});
             }
         }
-        store6(body + body_size * b + at_vel, velocity);
-        store6(body + body_size * b + at_acc, acceleration);
+        const int n = type == FREE || type == BALL ? 3 : 1;
+        const Six before = velocity;
+        for (int c = 0; c < n; ++c, ++v) {
+            const Six motion = load6(dof + dof_size * v), rate = motion_cross(before, motion);
+            store6(stage + 6 * v, rate);
+            acceleration = add6(acceleration, rate, qvel[v]);
+            velocity = add6(velocity, motion, qvel[v]);
+        }
     }
-    SYNC();
+    if (b == 0 && !off_gravity) acceleration.l = -1.0f * load(FIELD(gravity, 3));
+    store6(body + body_size * b + at_acc, acceleration);
 }
+SYNC();
+add_parents(body + at_acc, body_size, 6);
 
 EACH(k, 6 * nv) DATA(cdof_dot, 6 * nv)[k] = stage[k];
 write(DATA(cvel, 6 * nbody), body + at_vel, body_size, 6, nbody);

@@ -179,26 +179,24 @@ ROLLED for (int t = 0; t < nten; ++t) {
 }
 
 // ---- accelerations, from the world outwards
-if (lane == 0) {
-    const vec3 none(0.0f, 0.0f, 0.0f);
-    store6(ext, Six{none, none});  // the world is held
-    store6(acc, Six{none, m.disableflags & DISABLE_GRAVITY ? none : -1.0f * load(FIELD(gravity, 3))});
-}
-SYNC();
+const vec3 none(0.0f, 0.0f, 0.0f);
 const float* const qvel = DATA(qvel, nv);
 const float* const qacc = DATA(qacc, nv);
-ROLLED for (int level = 1; level < m.nlevel; ++level) {
-    ROLLED for (int k = level_adr[level] + lane; k < level_adr[level + 1]; k += LANES) {
-        const int b = level_body[k], first = TABLE(body_dofadr)[b];
-        Six value = load6(acc + body_size * body_parentid[b]);
-        for (int v = first; v < first + TABLE(body_dofnum)[b]; ++v) {
-            value = add6(value, load6(DATA(cdof_dot, 6 * nv) + 6 * v), qvel[v]);
-            value = add6(value, load6(DATA(cdof, 6 * nv) + 6 * v), qacc[v]);
-        }
-        store6(acc + body_size * b, value);
+EACH(b, nbody) {
+    const int first = TABLE(body_dofadr)[b], number = TABLE(body_dofnum)[b];
+    Six value{none, none};
+    ROLLED for (int v = first; v < first + number; ++v) {
+        value = add6(value, load6(DATA(cdof_dot, 6 * nv) + 6 * v), qvel[v]);
+        value = add6(value, load6(DATA(cdof, 6 * nv) + 6 * v), qacc[v]);
     }
-    SYNC();
+    if (b == 0) {
+        store6(ext, Six{none, none});  // the world is held
+        if (!(m.disableflags & DISABLE_GRAVITY)) value.l = -1.0f * load(FIELD(gravity, 3));
+    }
+    store6(acc + body_size * b, value);
 }
+SYNC();
+add_parents(acc, body_size, 6);
 write(DATA(cacc, 6 * nbody), acc, body_size, 6, nbody);
 write(DATA(cfrc_ext, 6 * nbody), ext, body_size, 6, nbody);
 SYNC();
@@ -209,7 +207,6 @@ EACH(b, nbody) {
     const Six velocity = load6(DATA(cvel, 6 * nbody) + 6 * b);
     const Six needed = add6(
         momentum(inertia, load6(acc + body_size * b)), force_cross(velocity, momentum(inertia, velocity)), 1.0f);
-    const vec3 none(0.0f, 0.0f, 0.0f);
     store6(acc + body_size * b, b == 0 ? Six{none, none} : add6(needed, load6(ext + body_size * b), -1.0f));
 }
 SYNC();

@@ -12,7 +12,7 @@ from stickslip.physics.mjwarp.lanes import WARP
 
 COPIED = (
     "body_parentid body_rootid body_mocapid body_jntadr body_jntnum body_dofadr body_dofnum dof_bodyid dof_jntid "
-    "jnt_type jnt_qposadr jnt_dofadr jnt_actuatorid jnt_actgravcomp geom_bodyid site_bodyid tendon_adr tendon_num "
+    "jnt_type jnt_bodyid jnt_qposadr jnt_dofadr jnt_actuatorid jnt_actgravcomp geom_bodyid site_bodyid tendon_adr tendon_num "
     "wrap_objid ten_J_rownnz ten_J_rowadr ten_J_colind actuator_trntype actuator_trnid actuator_dyntype "
     "actuator_gaintype actuator_biastype actuator_ctrladr actuator_ctrlnum actuator_actadr actuator_actnum cam_mode "
     "cam_bodyid cam_targetbodyid light_mode light_bodyid light_targetbodyid eq_type eq_obj1id eq_obj2id eq_objtype"
@@ -158,13 +158,12 @@ def _grouped(keys: ArrayLike, number: int) -> tuple[NDArray[np.integer], NDArray
 
 
 def _levels_of_bodies(mjm: mujoco.MjModel) -> dict[str, NDArray[np.integer]]:
-    """Bodies by their distance from the world, and the children of each."""
+    """Bodies by their distance from the world."""
     depth = np.zeros(mjm.nbody, dtype=int)
     for body in range(1, mjm.nbody):
         depth[body] = depth[mjm.body_parentid[body]] + 1
     level_adr, level_body = _grouped(depth, int(depth.max()) + 1)
-    child_adr, child = _grouped(mjm.body_parentid[1:], mjm.nbody)
-    return {"level_adr": level_adr, "level_body": level_body, "child_adr": child_adr, "child": child + 1}
+    return {"level_adr": level_adr, "level_body": level_body}
 
 
 def _kinds_of_dofs(mjm: mujoco.MjModel) -> dict[str, NDArray[np.integer]]:

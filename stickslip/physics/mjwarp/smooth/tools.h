@@ -32,6 +32,7 @@ const auto store6 = [&](float* p, const Six& v) { store(p, v.a); store(p + 3, v.
 const auto dot6 = [](const Six& u, const Six& v) { return wp::dot(u.a, v.a) + wp::dot(u.l, v.l); };
 const auto add6 = [](const Six& u, const Six& v, float s) { return Six{u.a + s * v.a, u.l + s * v.l}; };
 const auto load_quat = [](const float* p) { return Quat{p[0], p[1], p[2], p[3]}; };
+const auto store_quat = [](float* p, const Quat& q) { p[0] = q.w; p[1] = q.x; p[2] = q.y; p[3] = q.z; };
 const auto unit = [](const Quat& q) {
     const float n = wp::sqrt(q.w * q.w + q.x * q.x + q.y * q.y + q.z * q.z);
     if (!(n > 0.0f)) return Quat{0.0f, 0.0f, 0.0f, 0.0f};  // as Warp's `normalize`
@@ -87,8 +88,6 @@ const auto slope_of = [](float linear, const float* poly, float x) {
 const auto clamp = [](float x, const float* range) { return wp::min(wp::max(x, range[0]), range[1]); };
 
 const int nbody = m.nbody;
-const int* const level_adr = TABLE(level_adr);
-const int* const level_body = TABLE(level_body);
 const int* const body_parentid = TABLE(body_parentid);
 const int* const body_rootid = TABLE(body_rootid);
 // results in the order of addresses: `count` values of each of `number` records that are `size` apart
@@ -101,17 +100,22 @@ const auto write = [&](float* to, const float* records, int size, int count, int
     }
 #endif
 };
-// sums over subtrees, from the leaves inwards to the level `last`, of the first `count` of `size` values of bodies
-const auto add_children = [&](float* values, int size, int count, int last) {
-    const int width = LANES == 1 ? 1 : count > 8 ? LANES : count > 4 ? 8 : 4;  // lanes that share a body
-    ROLLED for (int level = m.nlevel - 2; level >= last; --level) {
-        ROLLED for (int k = level_adr[level] + lane / width; k < level_adr[level + 1]; k += LANES / width) {
-            const int b = level_body[k];
-            ROLLED for (int e = TABLE(child_adr)[b]; e < TABLE(child_adr)[b + 1]; ++e) {
-                const float* const from = values + size * TABLE(child)[e];
-                for (int c = lane % width; c < count; c += width) values[size * b + c] += from[c];
-            }
-        }
-        SYNC();
+// Sums along the tree, of the first `count` of `size` values of bodies: a lane has a value of all bodies, so that none waits.
+const auto add_children = [&](float* values, int size, int count, int first) {  // to bodies from `first` on
+    int parent = body_parentid[nbody - 1];
+    ROLLED for (int b = nbody - 1; b > 0; --b) {
+        const int next = body_parentid[b - 1];
+        for (int c = lane; c < count && parent >= first; c += LANES) values[size * parent + c] += values[size * b + c];
+        parent = next;
     }
+    SYNC();
+};
+const auto add_parents = [&](float* values, int size, int count) {
+    int parent = body_parentid[nbody > 1 ? 1 : 0];
+    ROLLED for (int b = 1; b < nbody; ++b) {
+        const int next = body_parentid[b + 1 < nbody ? b + 1 : b];
+        for (int c = lane; c < count; c += LANES) values[size * b + c] += values[size * parent + c];
+        parent = next;
+    }
+    SYNC();
 };
