@@ -120,8 +120,9 @@ const auto make_row = [&](Four* z, Mask mask, const float* w, const float* point
             z[at + n] = Four{value[0], value[1], value[2], value[3]};
         }
     }
+    const bool is_one_tree = are_one_tree(body1, body2);
     solve_half(z, mask);
-    return are_one_tree(body1, body2) && rest < locked * apart;
+    return is_one_tree && rest < locked * apart;
 };
 const auto product = [&](const Four* a, const Four* b, int size) {
     float total = 0.0f;
@@ -209,7 +210,7 @@ const auto solve_half = [&](auto* z, Mask mask) {
         for (int m = 0; m < count; ++m) s[m] *= roots[chunk * per + m];
     }
 };
-// Products of all rows with the first ones; the rows by themselves are stored.
+// Stores the rows, and finds the products of all of them with each.
 const auto store_rows = [&](const auto* z, Mask mask, Four* far, auto& products) {
     constexpr int most = sizeof(products) / sizeof(products[0]);
     const int size = COUNT_BITS(mask) * fours;

@@ -66,7 +66,6 @@ const auto add_dot = [](float& sum, const Four& a, const Four& b) {
 #else
 const auto least_of = [](float a, float b) { return a < b ? a : b; };
 const auto most_of = [](float a, float b) { return a > b ? a : b; };
-const auto add_dot = [&](float& sum, const Four& a, const Four& b) { sum += dot(a, b); };
 #endif
 const auto clamp = [&](float v, float a, float b) { return least_of(most_of(v, a), b); };
 // Shared memory of this world, on CUDA, and copies to it. They have arrived after `arrive`.

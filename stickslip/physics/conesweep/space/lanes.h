@@ -21,11 +21,11 @@ const auto add_lanes = [&](auto& values) {
     for (Mask left = (mask), at = 0; left != 0; left &= left - 1, at += fours)  \
         for (int k = LOWEST_BIT(left), once = 1; once; once = 0)
 #endif
-// Whether any lane has a k-th chunk in a mask.
-const auto has = [](Mask mask, int k) { return k == 0 || mask >> k * lanes != 0; };
 // Some rows that lie `size` vectors apart, with the chunks of a mask. Where a lane has few chunks, it keeps them in `kept`
 // between `fetch` and `apply`; otherwise they are read again.
 #if defined(__CUDA_ARCH__)
+// Whether any lane has a k-th chunk in a mask.
+const auto has = [](Mask mask, int k) { return k == 0 || mask >> k * lanes != 0; };
 constexpr bool is_kept = own <= 4;
 const auto fetch = [&](auto& kept, const Four* z, int size, Mask mask, int count) {
     if (!is_kept) return;
