@@ -12,8 +12,8 @@ from stickslip.physics.mjwarp.lanes import WARP
 
 COPIED = (
     "body_parentid body_rootid body_mocapid body_jntadr body_jntnum body_dofadr body_dofnum dof_bodyid dof_jntid "
-    "jnt_type jnt_bodyid jnt_qposadr jnt_dofadr jnt_actuatorid jnt_actgravcomp geom_bodyid site_bodyid tendon_adr tendon_num "
-    "wrap_objid ten_J_rownnz ten_J_rowadr ten_J_colind actuator_trntype actuator_trnid actuator_dyntype "
+    "jnt_type jnt_bodyid jnt_qposadr jnt_dofadr jnt_actuatorid jnt_actgravcomp geom_bodyid site_bodyid tendon_adr "
+    "tendon_num wrap_objid ten_J_rownnz ten_J_rowadr ten_J_colind actuator_trntype actuator_trnid actuator_dyntype "
     "actuator_gaintype actuator_biastype actuator_ctrladr actuator_ctrlnum actuator_actadr actuator_actnum cam_mode "
     "cam_bodyid cam_targetbodyid light_mode light_bodyid light_targetbodyid eq_type eq_obj1id eq_obj2id eq_objtype"
 ).split()
