@@ -36,7 +36,8 @@ const auto sum_lanes = [](float value, int group) {
     return value;
 };
 #if defined(__CUDA_ARCH__)
-// Groups of lanes take trees, and their dofs one after the other. Each lane has the link of one of the next dofs of its group.
+// Groups of lanes, as many as a power of two, take trees, and their dofs one after the other. Each lane has the link of one of
+// the next dofs of its group.
 struct alignas(16) Link { int dof, adr, last, end; };  // its row, the place of its diagonal there, one past the last dof below
 const int width = LANES / m.ngroup, part = lane % width, first_link = TABLE(link_adr)[lane / width];
 const int nlink = TABLE(link_adr)[lane / width + 1] - first_link;
@@ -60,7 +61,7 @@ const auto factor = [&](float* H, float* Dinv) {  // H = L' D L in place, D on t
     for (int i = 0; i < slots; ++i) pair_at(part + i * width, a[i], c[i]);
     Link links{};
     ROLLED for (int n = 0; n < m.nlink; ++n) {
-        if (n % width == 0) links = fetch_link(n + part);
+        if ((n & (width - 1)) == 0) links = fetch_link(n + part);
         const Link link = link_of(links, n);
         const int last = link.last;
         float* const row = H + link.adr;
@@ -90,7 +91,7 @@ const auto factor = [&](float* H, float* Dinv) {  // H = L' D L in place, D on t
 const auto solve = [&](const float* L, const float* Dinv, float* x) {  // x becomes H^-1 x
     Link links{};
     ROLLED for (int n = 0; n < m.nlink; ++n) {
-        if (n % width == 0) links = fetch_link(n + part);
+        if ((n & (width - 1)) == 0) links = fetch_link(n + part);
         const Link link = link_of(links, n);
         const float value = x[link.dof];
         ROLLED for (int e = part; e < link.last; e += width) x[M_colind[link.adr + e]] -= L[link.adr + e] * value;
@@ -99,7 +100,7 @@ const auto solve = [&](const float* L, const float* Dinv, float* x) {  // x beco
     EACH(v, nv) x[v] *= Dinv[v];
     SYNC();
     ROLLED for (int n = 0; n < m.nlink; ++n) {  // rows below a dof lie after it
-        if (n % width == 0) links = fetch_link(nlink - 1 - n - part);
+        if ((n & (width - 1)) == 0) links = fetch_link(nlink - 1 - n - part);
         const Link link = link_of(links, n);
         const float value = x[link.dof];
         ROLLED for (int i = link.dof + 1 + part; i < link.end; i += width) x[i] -= L[M_rowadr[i] + link.last] * value;

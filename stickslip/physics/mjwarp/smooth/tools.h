@@ -102,20 +102,24 @@ const auto write = [&](float* to, const float* records, int size, int count, int
 };
 // Sums along the tree, of the first `count` of `size` values of bodies: a lane has a value of all bodies, so that none waits.
 const auto add_children = [&](float* values, int size, int count, int first) {  // to bodies from `first` on
-    int parent = body_parentid[nbody - 1];
-    ROLLED for (int b = nbody - 1; b > 0; --b) {
-        const int next = body_parentid[b - 1];
-        for (int c = lane; c < count && parent >= first; c += LANES) values[size * parent + c] += values[size * b + c];
-        parent = next;
+    EACH(c, count) {
+        int parent = body_parentid[nbody - 1];
+        ROLLED for (int b = nbody - 1; b > 0; --b) {
+            const int next = body_parentid[b - 1];
+            if (parent >= first) values[size * parent + c] += values[size * b + c];
+            parent = next;
+        }
     }
     SYNC();
 };
 const auto add_parents = [&](float* values, int size, int count) {
-    int parent = body_parentid[nbody > 1 ? 1 : 0];
-    ROLLED for (int b = 1; b < nbody; ++b) {
-        const int next = body_parentid[b + 1 < nbody ? b + 1 : b];
-        for (int c = lane; c < count; c += LANES) values[size * b + c] += values[size * parent + c];
-        parent = next;
+    EACH(c, count) {
+        int parent = 0;
+        ROLLED for (int b = 1; b < nbody; ++b) {
+            const int next = body_parentid[b + 1 < nbody ? b + 1 : b];
+            values[size * b + c] += values[size * parent + c];
+            parent = next;
+        }
     }
     SYNC();
 };
