@@ -54,8 +54,8 @@ def check(sim: ss.Simulation) -> dict[str, NDArray]:
 
 @pytest.mark.parametrize("name", ["comfree", "cone-sweep", "icf"])
 @pytest.mark.parametrize("scene", ["humanoid", "hand", "stack", "gripper"])
-def test_scenes(name: str, scene: str) -> None:
-    sim = ss.Simulation(mjcf.load(scene), ss.PHYSICS[name](), nworld=2, device="cpu")
+def test_scenes(device: str, name: str, scene: str) -> None:
+    sim = ss.Simulation(mjcf.load(scene), ss.PHYSICS[name](), nworld=2, device=device)
     sim.step(50)
     sim.d.xfrc_applied.assign(np.random.default_rng(0).normal(size=sim.d.xfrc_applied.numpy().shape))
     got = check(sim)
@@ -73,19 +73,19 @@ def test_scenes(name: str, scene: str) -> None:
         ("pyramidal", 6, 'constraint="disable"'),
     ],
 )
-def test_every_kind_of_constraint(name: str, cone: str, condim: int, flag: str) -> None:
+def test_every_kind_of_constraint(device: str, name: str, cone: str, condim: int, flag: str) -> None:
     """Contacts, connects and welds of bodies and sites, spatial tendons with all that pulls them."""
     mjm = mujoco.MjModel.from_xml_string(LOADED.format(cone=cone, condim=condim, flag=flag))
-    sim = ss.Simulation(mjm, ss.PHYSICS[name](), nworld=2, device="cpu")
+    sim = ss.Simulation(mjm, ss.PHYSICS[name](), nworld=2, device=device)
     sim.d.ctrl.assign(np.array([[0.5, -0.4, 0.3], [-0.2, 0.6, 0.1]], dtype=np.float32))
     sim.step(3)
     got = check(sim)
     assert np.abs(got["cfrc_int"]).max() > 0.1
 
 
-def test_rows_that_do_not_fit() -> None:
+def test_rows_that_do_not_fit(device: str) -> None:
     """Contacts without rows have no force here, as in MuJoCo Warp, whatever an earlier step left in the rows."""
-    sim = ss.Simulation(mjcf.load("stack"), ss.ComFree(), device="cpu", njmax=200)
+    sim = ss.Simulation(mjcf.load("stack"), ss.ComFree(), device=device, njmax=200)
     sim.step(50)
     check(sim)
     sim.d.njmax = 30

@@ -228,36 +228,35 @@ def different_in_c(m: mjw.Model) -> set[str]:
 
 def check(mjm: mujoco.MjModel, m: Model | None = None, seed: int = 0) -> None:
     """Everything against both."""
-    with wp.ScopedDevice("cpu"):
-        m = put_model(mjm, None) if m is None else m
-        assert is_fused(m), not_covered(mjm)
-        starts = states(mjm, seed)
-        d, found = run(m, mjm, starts)
-        reference = stock(m, mjm, starts)
-        compare(outputs(d, OUTPUTS), outputs(reference, OUTPUTS), OUTPUTS)
-        compare(outputs(d, ["qacc_smooth"]), outputs(reference, ["qacc_smooth"]), ["qacc_smooth"], SOLVED)
-        got = outputs(d, [*OUTPUTS, "qacc_smooth"]) | {"qacc_free": (found.qacc or d.qacc_smooth).numpy()}
-        if found.H is not None:
-            H = private.integration_matrix(m, reference)
-            compare({"H": found.H.H.numpy()}, {"H": H.numpy()}, ["H"])
-            again = factorize(m, d, found.H.H)
-            compare({"L": found.H.L.numpy()}, {"L": again.L.numpy()}, ["L"])
-            solved = wp.empty_like(d.qfrc_smooth)
-            solve_motion(m, d, again, solved, d.qfrc_smooth)
-            compare({"qacc": solved.numpy()}, {"qacc": got["qacc_free"]}, ["qacc"])
-        other = NOT_IN_C | different_in_c(m)
-        compare(got, in_c(mjm, starts), [name for name in OUTPUTS if name not in other])
-        compare(got, in_c(mjm, starts), [name for name in ("qacc_smooth", "qacc_free") if name not in other], SOLVED)
+    m = put_model(mjm, None) if m is None else m
+    assert is_fused(m), not_covered(mjm)
+    starts = states(mjm, seed)
+    d, found = run(m, mjm, starts)
+    reference = stock(m, mjm, starts)
+    compare(outputs(d, OUTPUTS), outputs(reference, OUTPUTS), OUTPUTS)
+    compare(outputs(d, ["qacc_smooth"]), outputs(reference, ["qacc_smooth"]), ["qacc_smooth"], SOLVED)
+    got = outputs(d, [*OUTPUTS, "qacc_smooth"]) | {"qacc_free": (found.qacc or d.qacc_smooth).numpy()}
+    if found.H is not None:
+        H = private.integration_matrix(m, reference)
+        compare({"H": found.H.H.numpy()}, {"H": H.numpy()}, ["H"])
+        again = factorize(m, d, found.H.H)
+        compare({"L": found.H.L.numpy()}, {"L": again.L.numpy()}, ["L"])
+        solved = wp.empty_like(d.qfrc_smooth)
+        solve_motion(m, d, again, solved, d.qfrc_smooth)
+        compare({"qacc": solved.numpy()}, {"qacc": got["qacc_free"]}, ["qacc"])
+    other = NOT_IN_C | different_in_c(m)
+    compare(got, in_c(mjm, starts), [name for name in OUTPUTS if name not in other])
+    compare(got, in_c(mjm, starts), [name for name in ("qacc_smooth", "qacc_free") if name not in other], SOLVED)
 
 
 @pytest.mark.parametrize("scene", [name for name in scenes.names() if ":" not in name])
-def test_scenes(scene: str) -> None:
+def test_scenes(device: str, scene: str) -> None:
     """Every scene that comes with the library; none needs MuJoCo Warp's stages."""
     check(mjcf.load(scene))
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_generated_models(seed: int) -> None:
+def test_generated_models(device: str, seed: int) -> None:
     """All kinds of joints, springs, dampers, actuators and gravity compensation, with either integrator."""
     check(generated(seed), seed=seed)
 
@@ -267,7 +266,7 @@ FLAGS = ["GRAVITY", "SPRING", "DAMPER", "ACTUATION", "EULERDAMP", "CLAMPCTRL", "
 
 @pytest.mark.parametrize("flag", FLAGS)
 @pytest.mark.parametrize("seed", [3, 4])
-def test_disabled(flag: str, seed: int) -> None:
+def test_disabled(device: str, flag: str, seed: int) -> None:
     mjm = generated(seed)
     for name in flag.split():
         mjm.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{name}"))
@@ -279,33 +278,30 @@ PER_WORLD = (
 ).split()
 
 
-def test_fields_per_world() -> None:
+def test_fields_per_world(device: str) -> None:
     """Each world has its own values, and so its own model in C."""
-    with wp.ScopedDevice("cpu"):
-        mjm = generated(5)
-        m, starts = put_model(mjm, None), states(mjm)
-        own = [generated(5) for _ in range(NWORLD)]
-        for name in PER_WORLD:
-            array = widen(m, name, NWORLD)
-            scales = 1.0 + 0.1 * np.arange(NWORLD)
-            for world, scale in enumerate(scales):
-                getattr(own[world], name)[:] *= scale
-            values = array.numpy() * scales.reshape(-1, *[1] * (array.numpy().ndim - 1))
-            array.assign(values.astype(np.float32))
-        widen(m, "body_subtreemass", NWORLD).assign(
-            np.stack([mjm.body_subtreemass * (1.0 + 0.1 * w) for w in range(NWORLD)]).astype(np.float32)
-        )
-        for world in range(NWORLD):
-            own[world].body_subtreemass[:] = mjm.body_subtreemass * (1.0 + 0.1 * world)
-        d, found = run(m, mjm, starts)
-        reference = stock(m, mjm, starts)
-        compare(outputs(d, OUTPUTS), outputs(reference, OUTPUTS), OUTPUTS)
-        got = outputs(d, [*OUTPUTS, "qacc_smooth"]) | {"qacc_free": (found.qacc or d.qacc_smooth).numpy()}
-        want = [
-            in_c(own[world], starts)[name][world] for world in range(NWORLD) for name in ("qfrc_smooth", "qacc_free")
-        ]
-        compare(got, {"qfrc_smooth": np.stack(want[::2])}, ["qfrc_smooth"])
-        compare(got, {"qacc_free": np.stack(want[1::2])}, ["qacc_free"], SOLVED)
+    mjm = generated(5)
+    m, starts = put_model(mjm, None), states(mjm)
+    own = [generated(5) for _ in range(NWORLD)]
+    for name in PER_WORLD:
+        array = widen(m, name, NWORLD)
+        scales = 1.0 + 0.1 * np.arange(NWORLD)
+        for world, scale in enumerate(scales):
+            getattr(own[world], name)[:] *= scale
+        values = array.numpy() * scales.reshape(-1, *[1] * (array.numpy().ndim - 1))
+        array.assign(values.astype(np.float32))
+    widen(m, "body_subtreemass", NWORLD).assign(
+        np.stack([mjm.body_subtreemass * (1.0 + 0.1 * w) for w in range(NWORLD)]).astype(np.float32)
+    )
+    for world in range(NWORLD):
+        own[world].body_subtreemass[:] = mjm.body_subtreemass * (1.0 + 0.1 * world)
+    d, found = run(m, mjm, starts)
+    reference = stock(m, mjm, starts)
+    compare(outputs(d, OUTPUTS), outputs(reference, OUTPUTS), OUTPUTS)
+    got = outputs(d, [*OUTPUTS, "qacc_smooth"]) | {"qacc_free": (found.qacc or d.qacc_smooth).numpy()}
+    want = [in_c(own[world], starts)[name][world] for world in range(NWORLD) for name in ("qfrc_smooth", "qacc_free")]
+    compare(got, {"qfrc_smooth": np.stack(want[::2])}, ["qfrc_smooth"])
+    compare(got, {"qacc_free": np.stack(want[1::2])}, ["qacc_free"], SOLVED)
 
 
 UNCOVERED = {
@@ -339,6 +335,17 @@ def test_uncovered_features_take_mujoco_warps_stages(feature: str) -> None:
     np.testing.assert_allclose(sim.d.qvel.numpy()[0], mjd.qvel, rtol=1e-5)
 
 
+def test_numbers_of_rows_that_differ_take_mujoco_warps_stages() -> None:
+    """Fields of worlds repeat after as many worlds as they have rows; the launch knows one such number."""
+    with wp.ScopedDevice("cpu"):
+        m = put_model(generated(5), None)
+        widen(m, "body_mass", 2)
+        widen(m, "dof_damping", 2)
+        assert is_fused(m)
+        widen(m, "body_pos", 3)
+        assert not is_fused(m)
+
+
 @pytest.mark.parametrize("name", ["comfree", "cone-sweep", "icf"])
 def test_plan(name: str) -> None:
     """One stage where the model is covered; MuJoCo Warp's own again while a callback is there."""
@@ -354,11 +361,11 @@ def test_plan(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["comfree", "cone-sweep", "icf", "cenic"])
 @pytest.mark.parametrize("scene", ["humanoid", "hand"])
-def test_step_is_as_with_mujoco_warps_stages(name: str, scene: str) -> None:
+def test_step_is_as_with_mujoco_warps_stages(device: str, name: str, scene: str) -> None:
     """A step from the first keyframe, to rounding."""
     ends = []
     for fused in (True, False):
-        sim = ss.Simulation(scene, ss.PHYSICS[name](), nworld=2, device="cpu")
+        sim = ss.Simulation(scene, ss.PHYSICS[name](), nworld=2, device=device)
         if not fused:
             sim.m.structure.smooth = None
         sim.step()

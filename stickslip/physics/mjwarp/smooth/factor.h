@@ -55,6 +55,10 @@ const auto pair_at = [](int p, int& a, int& c) {  // pairs c <= a one after the 
     a += (a + 1) * (a + 2) / 2 <= p ? 1 : a * (a + 1) / 2 > p ? -1 : 0;
     c = p - a * (a + 1) / 2;
 };
+const auto invert = [](float x) {
+    const float y = __fdividef(1.0f, x);
+    return y * (2.0f - x * y);
+};
 const auto factor = [&](float* H, float* Dinv) {  // H = L' D L in place, D on the diagonal; from the leaves inwards
     constexpr int slots = 3;  // pairs of ancestors that a lane takes at once
     int a[slots], c[slots];
@@ -65,16 +69,17 @@ const auto factor = [&](float* H, float* Dinv) {  // H = L' D L in place, D on t
         const Link link = link_of(links, n);
         const int last = link.last;
         float* const row = H + link.adr;
-        float* to[slots];
-        float product[slots];
-        for (int i = 0; i < slots; ++i) {  // the row of an ancestor has the same ancestors
-            to[i] = H + (a[i] < last ? TABLE(M_above)[link.adr + a[i]] + c[i] : 0);
-            product[i] = a[i] < last ? row[a[i]] * row[c[i]] : 0.0f;
+        const int* const above = TABLE(M_above) + link.adr;  // rows of ancestors, which have the same ancestors
+        int to[slots];
+        float value[slots];
+        for (int i = 0; i < slots; ++i) {  // reads without branches
+            to[i] = above[wp::min(a[i], last)] + wp::min(c[i], last);
+            value[i] = row[wp::min(a[i], last)] * row[wp::min(c[i], last)];
         }
-        const float inverse = 1.0f / row[last];
-        for (int i = 0; i < slots; ++i) product[i] = *to[i] - product[i] * inverse;
+        const float inverse = invert(row[last]);
+        for (int i = 0; i < slots; ++i) value[i] = H[to[i]] - value[i] * inverse;
         for (int i = 0; i < slots; ++i)
-            if (a[i] < last) *to[i] = product[i];
+            if (a[i] < last) H[to[i]] = value[i];
         ROLLED for (int p = part + slots * width; p < last * (last + 1) / 2; p += width) {
             int i, j;
             pair_at(p, i, j);
@@ -93,8 +98,12 @@ const auto solve = [&](const float* L, const float* Dinv, float* x) {  // x beco
     ROLLED for (int n = 0; n < m.nlink; ++n) {
         if ((n & (width - 1)) == 0) links = fetch_link(n + part);
         const Link link = link_of(links, n);
-        const float value = x[link.dof];
-        ROLLED for (int e = part; e < link.last; e += width) x[M_colind[link.adr + e]] -= L[link.adr + e] * value;
+        const int e = wp::min(part, link.last), to = M_colind[link.adr + e];
+        const float change = L[link.adr + e] * x[link.dof];
+        if (part < link.last) x[to] -= change;
+        ROLLED for (int k = link.adr + part + width; k < link.adr + link.last; k += width) {
+            x[M_colind[k]] -= L[k] * x[link.dof];
+        }
         SYNC();
     }
     EACH(v, nv) x[v] *= Dinv[v];
@@ -102,8 +111,10 @@ const auto solve = [&](const float* L, const float* Dinv, float* x) {  // x beco
     ROLLED for (int n = 0; n < m.nlink; ++n) {  // rows below a dof lie after it
         if ((n & (width - 1)) == 0) links = fetch_link(nlink - 1 - n - part);
         const Link link = link_of(links, n);
-        const float value = x[link.dof];
-        ROLLED for (int i = link.dof + 1 + part; i < link.end; i += width) x[i] -= L[M_rowadr[i] + link.last] * value;
+        const int below = wp::min(link.dof + 1 + part, nv - 1);
+        const float change = L[M_rowadr[below] + wp::min(link.last, M_rownnz[below] - 1)] * x[link.dof];
+        if (link.dof + 1 + part < link.end) x[below] -= change;
+        ROLLED for (int i = below + width; i < link.end; i += width) x[i] -= L[M_rowadr[i] + link.last] * x[link.dof];
         SYNC();
     }
 };
