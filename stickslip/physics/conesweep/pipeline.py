@@ -60,6 +60,14 @@ def resolve(m: Model, d: mjw.Data, prediction: Prediction) -> None:
         mark_apart(d, m.structure.gaps)
         return
     solver.solve(m, d, own_data(d).workspace, prediction.qacc)
+    if not m.sweep.traits.coupled:
+        solver.finish(m, d, own_data(d).workspace, prediction.qacc)
+
+
+def report(m: Model, d: mjw.Data, prediction: Prediction) -> None:
+    """Rows with their forces; free bodies have them already."""
+    if m.sweep.traits.coupled and not _is_off(m):
+        solver.finish(m, d, own_data(d).workspace, prediction.qacc)
 
 
 def solve(m: Model, d: mjw.Data) -> Prediction:
@@ -68,6 +76,7 @@ def solve(m: Model, d: mjw.Data) -> Prediction:
     constrain(m, d, prediction)
     prepare(m, d, prediction)
     resolve(m, d, prediction)
+    report(m, d, prediction)
     accelerate(m, d, prediction)
     return prediction
 
@@ -104,6 +113,7 @@ def plan(m: Model, d: mjw.Data) -> StepPlan:
             PlanStage("constraints", lambda: constrain(m, d, current.prediction), ("prediction",)),
             PlanStage("contacts", lambda: prepare(m, d, current.prediction), ("prediction", "collision"), side),
             PlanStage("contact", lambda: resolve(m, d, current.prediction), ("constraints", "contacts")),
+            PlanStage("report", lambda: report(m, d, current.prediction), ("contact",), side),
         ),
     )
 

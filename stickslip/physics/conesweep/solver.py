@@ -33,7 +33,6 @@ from stickslip.physics.conesweep.prepare import grouping, inertia, sorting
 from stickslip.physics.conesweep.prepare import rows as rowset
 from stickslip.physics.conesweep.prepare.inverse import Matrix
 from stickslip.physics.conesweep.prepare.rows import Joints, Welds
-from stickslip.physics.conesweep.space import finish
 from stickslip.physics.conesweep.space.build import THREADS, build_kernel, gather_factors
 from stickslip.physics.conesweep.space.layout import Space
 from stickslip.physics.conesweep.space.sweep import block_threads, sweep_kernel
@@ -209,7 +208,7 @@ def _sweep_kernel(rough: bool) -> wp.Kernel:
 
 @functools.cache
 def _finish_kernel(coupled: bool) -> wp.Kernel:
-    """`finish` for models in contact space, or for free bodies."""
+    """`finish` for models in contact space, where the sweeps have found the motion, or for free bodies."""
 
     @wp.kernel(module="unique", enable_backward=False, cuda_max_registers=FINISH_REGISTERS)
     def _finish(
@@ -229,9 +228,7 @@ def _finish_kernel(coupled: bool) -> wp.Kernel:
         thread = wp.tid()
         worldid = thread / nlane
         lane = thread - worldid * nlane
-        if wp.static(coupled):
-            finish.finish_dofs(tree, bodies, work, result, worldid, lane, nlane)
-        else:
+        if wp.static(not coupled):
             report.finish_dofs(tree, bodies, work, result, worldid, lane, nlane)
         ne = report.write_equalities(equalities, welds, out, worldid, lane, nlane)
         others = report.write_rows(bodies, rows, joints, result, out, ne, worldid, lane, nlane)
@@ -318,24 +315,29 @@ def prepare(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, factor: Fa
 
 
 def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array) -> None:
-    """Constraint forces of the step: qfrc_constraint, efc.Ma and rows in the data, the motion in the workspace.
+    """Constraint forces of the step: those of dofs and efc.Ma in the data, the motion in the workspace.
 
-    `prepare` comes before it, and in contact space `constrain`.
+    `prepare` comes before it, in contact space `constrain` too; `finish` after it.
     """
-    tree, settings, traits = m.sweep.tree, m.sweep.settings, m.sweep.traits
-    contacts, bodies, result = contacts_of(m, d), bodies_of(m, d, qacc_free), result_of(m, d, s)
-    held = [s.work, s.rows, s.equalities]
+    settings, traits = m.sweep.settings, m.sweep.traits
+    bodies = bodies_of(m, d, qacc_free)
     if traits.coupled:
         _build(m, d, s, qacc_free, are_contacts=True)
         lanes = s.shape.lanes
         jump = min(settings.jump, LINKED_JUMP) if traits.linked else settings.jump
-        inputs = [bodies, settings, jump, *held, s.space, result]
+        inputs = [bodies, settings, jump, s.work, s.rows, s.equalities, s.space, result_of(m, d, s)]
         wp.launch(sweep_kernel(s.shape), _in_warps(d, lanes), inputs=inputs, block_dim=block_threads(lanes))
     else:
-        inputs = [s.nlane, tree, bodies, settings, s.work]
+        inputs = [s.nlane, m.sweep.tree, bodies, settings, s.work]
         wp.launch(_sweep_kernel(traits.rough), inputs=inputs, **_threads(d, s.nlane))
-    inputs = [s.many, tree, contacts, bodies, *held, joints_of(m, d), welds_of(m, d), result, rows_of(d)]
-    wp.launch(_finish_kernel(traits.coupled), inputs=inputs, **_threads(d, s.many))
+
+
+def finish(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array) -> None:
+    """Rows with their forces in the data; for free bodies, the motion too."""
+    bodies, result = bodies_of(m, d, qacc_free), result_of(m, d, s)
+    held = [s.work, s.rows, s.equalities, joints_of(m, d), welds_of(m, d)]
+    inputs = [s.many, m.sweep.tree, contacts_of(m, d), bodies, *held, result, rows_of(d)]
+    wp.launch(_finish_kernel(m.sweep.traits.coupled), inputs=inputs, **_threads(d, s.many))
 
 
 def remember(m: Model, d: mjw.Data, s: Workspace) -> None:

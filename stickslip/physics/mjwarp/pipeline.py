@@ -207,11 +207,12 @@ class Step(Generic[ModelT, DataT]):
             ),
             PlanStage("predicted acceleration", self._predict, ("integration matrix", "smooth acceleration")),
         )
+        known = (*(stage.name for stage in solve), "acceleration", "force sensors")
         memory_stream = COLLISION if streams.collision else MAIN
         motion_parts = (
             PlanStage("memory", self._remember, ("contact",), memory_stream),
             PlanStage("motion", self._find_motion, ("acceleration",) if loads else ("contact",)),
-            PlanStage("advance", self._advance, ("motion", "acceleration", "force sensors")),
+            PlanStage("advance", self._advance, ("motion", *known)),
         )
         beside = streams.smooth
         fused = is_fused(m)
@@ -233,7 +234,7 @@ class Step(Generic[ModelT, DataT]):
             integration=PlanStage(
                 "integration",
                 self._integrate,
-                ("acceleration", "force sensors"),
+                known,
                 parts=motion_parts if beside or self._keep else (),
             ),
             collide=(lambda: collide(m, d)) if fused else None,

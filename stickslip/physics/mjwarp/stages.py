@@ -178,7 +178,7 @@ def compose(
                 PlanStage("rows", rows, ("smooth", *contacts)),
                 *((PlanStage("sensors", early_sensors, ("rows", *contacts)),) if m.nsensor else ()),
                 *(_after_smooth(stage) for stage in solve),
-                PlanStage("force sensors", after_solve, () if streams.smooth else (solve[-1].name,)),
+                PlanStage("force sensors", after_solve, () if streams.smooth else tuple(stage.name for stage in solve)),
                 integration,
             )
         )
@@ -209,7 +209,7 @@ def compose(
             ),
             PlanStage("smooth acceleration", acceleration, ("inertia", "velocity", "actuation")),
             *solve,
-            PlanStage("force sensors", after_solve, () if beside else (solve[-1].name,)),
+            PlanStage("force sensors", after_solve, () if beside else tuple(stage.name for stage in solve)),
             integration,
         )
     )

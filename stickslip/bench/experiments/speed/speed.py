@@ -37,8 +37,12 @@ BATCHES = 3
 """Batches the repeats of a stage are timed in; the fastest counts, since all do the same."""
 EVERY = 50
 """Steps between two commands."""
-BEGINS = {"contact": "constraints", "collision": "smooth"}
-"""Stages that add to what another one clears: repeated together with it, then separated."""
+BEGINS = {
+    "collision": ("smooth",),
+    "contacts": ("smooth", "collision"),
+    "contact": ("smooth", "collision", "constraints", "contacts"),
+}
+"""Stages that add to what others clear, or use up what others make: repeated together with those, then separated."""
 GRAMMAR = re.compile(
     r"(?P<scene>\S+) x (?P<worlds>\d+)(?P<commanded> commanded)?"
     r"( after (?P<after>\d+))?( for (?P<steps>\d+))?(?P<once> once)?"
@@ -257,14 +261,13 @@ def _time_stages(sim: Simulation, physics: StagedPhysics[Any, Any], repeats: int
         put_back()
         runs = dict(stages)
         for name, run in stages:
-            first_part = BEGINS.get(name, "")
-            adds = first_part in times
-            parts = [*([runs[first_part]] if adds else []), run]
+            others = [part for part in BEGINS.get(name, ()) if part in times]
+            parts = [*(runs[part] for part in others), run]
             launch = _captured(sim, parts) if physics.capturable else lambda parts=parts: [part() for part in parts]
             first = timing.elapsed(sim, launch, 1, trial)
             often = max(1, min(repeats, int(STAGE_SECONDS / first) if first else repeats) // BATCHES)
             seconds = min(timing.elapsed(sim, launch, often, trial) for _ in range(BATCHES)) / often
-            times[name] = max(0.0, 1e3 * seconds - (times[first_part] if adds else 0.0))
+            times[name] = max(0.0, 1e3 * seconds - sum(times[part] for part in others))
         put_back()
     return times
 

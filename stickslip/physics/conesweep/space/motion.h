@@ -1,4 +1,4 @@
-// What the sweeps leave: forces, and the motion of the dofs.
+// What the sweeps leave: forces, acceleration, and the velocity that makes the step's displacement.
 SYNC();
 for (int n = lane; n < 4 * nblock; n += lanes) {
     const Four* const record = blocks + n / 4 * block_record;
@@ -22,6 +22,8 @@ const int nv = space.nv;
 float* const out_v = result.qacc.data + (size_t)worldid * nv;
 float* const out_x = result.velocity.data + (size_t)worldid * nv;
 float* const out_f = result.qfrc_constraint.data + (size_t)worldid * nv;
+const float* const v_free = work.v_free.data + (size_t)worldid * nv;
+const float* const qvel = bodies.qvel.data + (size_t)worldid * nv;
 Four force[own];
 UNROLLED
 for (int k = 0; k < chunks; ++k) {
@@ -74,8 +76,10 @@ for (int k = 0; k < chunks; ++k) {
     for (int m = 0; m < 4 * fours; ++m) {
         const int i = (lane + k * lanes) * 4 * fours + m;
         if (i >= nv || !exists) continue;
-        out_v[i] = part(y[k * fours + m / 4], m % 4);
-        out_x[i] = part(x[k * fours + m / 4], m % 4);
-        out_f[i] = part(force[k * fours + m / 4], m % 4);
+        const float now = part(force[k * fours + m / 4], m % 4) / dt;
+        out_f[i] = now;
+        result.Ma.data[(size_t)worldid * nv + i] = result.qfrc_smooth.data[(size_t)worldid * nv + i] + now;
+        out_v[i] = (v_free[i] + part(y[k * fours + m / 4], m % 4) - qvel[i]) / dt;
+        out_x[i] = v_free[i] + part(x[k * fours + m / 4], m % 4) / dt;
     }
 }

@@ -57,6 +57,7 @@ def sweep_kernel(shape: Shape) -> wp.Kernel:
 
     @wp.func_native(source)
     def sweep(
+        bodies: Bodies,
         work: Work,
         rows: RowSet,
         equalities: Equalities,
@@ -89,7 +90,7 @@ def sweep_kernel(shape: Shape) -> wp.Kernel:
         space: Space,
         result: Result,
     ):
-        """All sweeps of a step; what they change of the motion of dofs, and the impulses on them."""
+        """All sweeps of a step; the motion of dofs, and the forces on them."""
         thread = wp.tid()
         worldid = thread / lanes
         lane = thread - worldid * lanes
@@ -99,6 +100,7 @@ def sweep_kernel(shape: Shape) -> wp.Kernel:
         substeps = count_coupled_substeps(settings.substeps, dt)
         share = 1.0 - wp.pow(1.0 - settings.correction, 1.0 / float(substeps))  # of the depth, in a substep
         sweep(
+            bodies,
             work,
             rows,
             equalities,
