@@ -381,7 +381,8 @@ def test_step_is_as_with_mujoco_warps_stages(device: str, name: str, scene: str)
             sim.m.structure.smooth = None
         sim.step()
         ends.append(sim.d.qvel.numpy())
-    tolerance = 1e-4 if name == "cenic" else 2e-5  # its step sizes depend on an estimate of the error
+    # the step sizes of cenic depend on an estimate of the error; stiff forces of comfree enlarge rounding
+    tolerance = {"cenic": 1e-4, "comfree": 2e-5}.get(name, 1e-5)
     np.testing.assert_allclose(ends[0], ends[1], rtol=0.0, atol=tolerance * max(1.0, np.abs(ends[1]).max()))
 
 
