@@ -21,6 +21,7 @@ from stickslip.bench.result import Result, load
 ROOT = pathlib.Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 NOTE = ROOT / "stickslip" / "physics" / "conesweep" / "README.md"
+ROBOTS = ROOT / "benchmarks" / "robots"
 ACCURACY = (
     ("stick", "creep of a box that must stick, dt 2 ms"),
     ("stick", "error of a slide in 2 s, dt 2 ms"),
@@ -70,9 +71,9 @@ def _legend(needed: bool) -> list[str]:
     return ["", report.LEGEND] if needed else []
 
 
-def speed() -> str:
+def speed(path: pathlib.Path) -> str:
     """Step times on the GPU, and how much faster each physics is than the faster MuJoCo."""
-    result = load(ROOT / "benchmarks" / "robots" / "speed.json")
+    result = load(path)
     old = sources.stale(EXPERIMENTS["speed"], result)
     there = [label for label in methods.names() if label in result.methods]
     own = [label for label in there if label not in methods.REFERENCES]
@@ -154,7 +155,13 @@ def _tradeoff() -> dict[str, dict[str, float]]:
 
 def fill(text: str) -> str:
     """README.md with its tables and numbers as the stored results have them."""
-    return fill_metrics(_fill(text, {"accuracy: cpu": accuracy(), "speed: h200": speed()}))
+    tables = {"accuracy: cpu": accuracy(), "speed: h200": speed(RESULTS / "h200" / "speed.json")}
+    return fill_metrics(_fill(text, tables))
+
+
+def fill_robots(text: str) -> str:
+    """The page of the robots with its table."""
+    return _fill(text, {"speed: robots": speed(ROBOTS / "speed.json")})
 
 
 def fill_note(text: str) -> str:
@@ -196,6 +203,8 @@ def main() -> None:
     readme = ROOT / "README.md"
     readme.write_text(fill(readme.read_text()))
     NOTE.write_text(fill_note(NOTE.read_text()))
+    robots = ROBOTS / "README.md"
+    robots.write_text(fill_robots(robots.read_text()))
     for page in claims.pages():
         if page != readme:
             page.write_text(fill_metrics(page.read_text()))

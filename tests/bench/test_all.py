@@ -172,6 +172,8 @@ def test_the_readme_is_in_step_with_the_stored_results():
     assert readme.fill(text) == text, "the tables of README.md are stale: run `make results`"
     note = readme.NOTE.read_text()
     assert readme.fill_note(note) == note, "the table of the cone sweep's README is stale: run `make results`"
+    robots = (readme.ROBOTS / "README.md").read_text()
+    assert readme.fill_robots(robots) == robots, "the table of the robots is stale: run `make results`"
 
 
 def test_the_documentation_is_in_step_with_the_stored_results():
