@@ -132,7 +132,7 @@ def test_two_processes_with_one_folder_lose_nothing(tmp_path):
         ([TASK, "--planner", "mppi:samples=1"], "samples is 1: it must be a whole number of at least 2"),
         ([TASK, "--trials", "0"], "trials is 0"),
         ([TASK, "--seed", "-1"], "seed is -1"),
-        ([TASK, "--physics", "comfree"], "for --planner mppi"),
+        ([TASK, "--physics", "comfree"], "for planners that sample, such as --planner mppi"),
         ([TASK, "--planner", "mppi", "--physics", "magic"], "no physics named"),
     ],
 )

@@ -18,10 +18,10 @@ from stickslip import files, spec
 from stickslip.cli.output import make_folder
 from stickslip.cli.plan_store import Store
 from stickslip.errors import InputError, unknown
-from stickslip.mpc.planners.catalogue import make_planner, settings_of
+from stickslip.mpc.planners.catalogue import SAMPLING, make_planner, settings_of
 from stickslip.mpc.realtime.loop import run_realtime
-from stickslip.mpc.task import Planner, Problem, Task, angle, compile_problem
-from stickslip.mpc.tasks import TASKS
+from stickslip.mpc.task import DEFAULT, Planner, Problem, Task, compile_problem
+from stickslip.mpc.tasks.load import is_file, load_task
 from stickslip.mpc.trial import film, trial
 from stickslip.physics.base import Physics
 from stickslip.progress import progress_bar, showing_log
@@ -32,9 +32,7 @@ ALL = "all"
 """Every object of a task."""
 MENAGERIE = "mujoco-menagerie"
 """The package with the hands of some tasks."""
-MPPI = "mppi"
-"""The planner that takes a physics and a device."""
-FORMAT = 2
+FORMAT = 3
 """Version of the JSON files; it is raised when their meaning changes."""
 
 
@@ -43,14 +41,16 @@ class Order:
     """What is to be run. A stored trial counts as done if all of this is the same.
 
     Attributes:
-        task: name of the task
+        task: the task
+        source: digest of the file that defines the task; empty: it is one of stickslip
         planner: name of the planner, with parameters as in "mppi:samples=128"
-        physics: contact physics of the planner's rollouts, as in "comfree:stiffness=0.1"; mppi only
+        physics: contact physics of the planner's rollouts, as in "comfree:stiffness=0.1"; sampling planners only
         realtime: whether the plant runs while the planner computes
-        device: device of the planner's rollouts; mppi only
+        device: device of the planner's rollouts; sampling planners only
     """
 
-    task: str
+    task: Task
+    source: str
     planner: str
     physics: str | None
     realtime: bool
@@ -63,22 +63,23 @@ class Order:
 
     def make_physics(self) -> Physics[Any, Any] | None:
         """The physics of the planner's rollouts; None for a planner with a model of its own."""
-        if self.name != MPPI:
+        if self.name not in SAMPLING:
             return None
-        from stickslip.mpc.planners.mppi.planner import usual_physics
+        from stickslip.mpc.planners.sampling.planner import usual_physics
 
         return usual_physics() if self.physics is None else spec.resolve(self.physics, ss.PHYSICS, "physics")
 
     def make(self, problem: Problem) -> Planner:
         """The planner for a problem."""
-        options = {"physics": self.make_physics(), "device": self.device} if self.name == MPPI else {}
+        options = {"physics": self.make_physics(), "device": self.device} if self.name in SAMPLING else {}
         return make_planner(self.planner, problem, **options)
 
     def record(self) -> dict[str, Any]:
         """What runs, with every parameter."""
         physics: Any = self.make_physics()
         return {
-            "task": self.task,
+            "task": self.task.name,
+            "source": self.source,
             "planner": self.name,
             "settings": dataclasses.asdict(settings_of(self.planner)),
             "physics": physics and {"name": physics.name, "parameters": dataclasses.asdict(physics)},
@@ -89,14 +90,21 @@ class Order:
 
 def order(task: str, *, planner: str | None, physics: str | None, realtime: bool, device: str | None) -> Order:
     """The order of a command line; raises InputError where something does not fit."""
-    if task not in TASKS:
-        raise unknown("task", task, TASKS)
-    what = Order(task, planner or TASKS[task].planner, physics, realtime, device)
-    if what.name != MPPI:
+    found = load_task(task)
+    own = is_file(task.partition(":")[0])
+    if own and realtime:
+        raise InputError(
+            f"--realtime: the plant's process cannot import the functions of {task}; put the task into an installed "
+            "package and call stickslip.mpc.realtime.loop.run_realtime, or let the plant wait"
+        )
+    source = hashlib.sha256(Path(task.partition(":")[0]).read_bytes()).hexdigest()[:12] if own else ""
+    what = Order(found, source, planner or found.planner, physics, realtime, device)
+    if what.name not in SAMPLING:
         for option, value in (("--physics", physics), ("--device", device)):
             if value is not None:
                 raise InputError(
-                    f"{option} {value}: the planner {what.name} has a model of its own; {option} is for --planner mppi"
+                    f"{option} {value}: the planner {what.name} has a model of its own; {option} is for planners that "
+                    "sample, such as --planner mppi"
                 )
     what.record()  # raises for a planner, a physics or a parameter that does not exist
     return what
@@ -125,7 +133,7 @@ def run(
         out: folder for plan-NAME.json, the filmstrips and the films
         console: where to show progress and the table
     """
-    task = TASKS[what.task]
+    task = what.task
     if trials < 1:
         raise InputError(f"trials is {trials}; it has to be at least 1")
     if seed < 0:
@@ -154,7 +162,7 @@ def run(
                 ran, metrics = _run_trial(
                     problem, planner, one, what, lambda steps, bar=bar: progress.update(bar, completed=steps)
                 )
-                store.add(_row(name, ran, metrics))
+                store.add(_row(task, name, ran, metrics))
                 if video and not drawn and (ran.success or one == wanted[-1]):
                     progress.reset(bar, total=None, description=f"{name}: drawing")
                     written += _draw(problem, ran, out)
@@ -194,8 +202,8 @@ def _run_trial(problem: Problem, planner: Planner, seed: int, what: Order, progr
 
 def _draw(problem: Problem, ran: trial.Trial, out: Path) -> list[Path]:
     shown, steps = film.pictures(problem, ran)
-    stem = f"{problem.task.name}-{problem.object}"
-    seconds = ran.steps * problem.task.substeps * problem.mjm.opt.timestep
+    stem = problem.task.name if problem.object == DEFAULT else f"{problem.task.name}-{problem.object}"
+    seconds = ran.steps * problem.period
     return [
         files.write_bytes_atomic(out / f"{stem}.png", film.strip(problem, ran, shown, steps)),
         files.write_bytes_atomic(out / f"{stem}.gif", film.film(shown, seconds)),
@@ -204,17 +212,17 @@ def _draw(problem: Problem, ran: trial.Trial, out: Path) -> list[Path]:
 
 def _head(what: Order) -> dict[str, Any]:
     """What was run with what, for the record."""
-    task = TASKS[what.task]
+    task = what.task
     return {
         "format": FORMAT,
         "order": what.record(),
         "parameters": _parameters(task),
-        "machine": machine(resolve_device(what.device).alias if what.name == MPPI else "cpu"),
+        "machine": machine(resolve_device(what.device).alias if what.name in SAMPLING else "cpu"),
         "versions": _versions(task),
     }
 
 
-def _row(name: str, ran: trial.Trial, metrics: dict[str, Any]) -> dict[str, Any]:
+def _row(task: Task, name: str, ran: trial.Trial, metrics: dict[str, Any]) -> dict[str, Any]:
     """A trial as it is stored."""
     p50, p95 = np.quantile(ran.seconds, [0.5, 0.95]) if len(ran.seconds) else (math.nan, math.nan)
     return {
@@ -224,9 +232,10 @@ def _row(name: str, ran: trial.Trial, metrics: dict[str, Any]) -> dict[str, Any]
         "aborted": ran.aborted,
         "reason": ran.reason,
         "steps": ran.steps,
-        "position_mm": 1e3 * ran.position,
-        "rotation": ran.rotation,
-        "angle_deg": math.degrees(angle(ran.rotation)) if math.isfinite(ran.rotation) else math.nan,
+        **{
+            measure.key: measure.shown(float(error))
+            for measure, error in zip(task.success.measures, ran.errors, strict=True)
+        },
         "plan_p50_ms": 1e3 * float(p50),
         "plan_p95_ms": 1e3 * float(p95),
         "notes": list(ran.notes),
@@ -258,17 +267,30 @@ def _parameters(task: Task) -> dict[str, Any]:
     kept = {}
     for field in dataclasses.fields(task):
         value = getattr(task, field.name)
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if field.name == "cost":
+            kept["cost"] = {term.name: _plain(term) for term in task.cost}
+        elif field.name == "success":
+            limits = {measure.key: measure.limit for measure in task.success.measures}
+            kept["success"] = {"limits": limits, "steps": task.success.steps}
+        elif field.name != "failure" and dataclasses.is_dataclass(value) and not isinstance(value, type):
             kept[field.name] = dataclasses.asdict(value)
         elif isinstance(value, (int, float)):
             kept[field.name] = value
     return kept
 
 
+def _plain(term: Any) -> dict[str, Any]:
+    """The numbers and names of a term of a cost."""
+    values = {field.name: getattr(term, field.name) for field in dataclasses.fields(term)}
+    return {name: value for name, value in values.items() if isinstance(value, (int, float, str, tuple))}
+
+
 def _table(names: Sequence[str], rows: Sequence[dict[str, Any]], what: Order) -> Table:
     """Success, errors of the trials that succeeded, and plan times, per object."""
     table = Table("object", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("success", "position, mm", "rotation, °", "plan p50, ms", "p95, ms", "Hz"):
+    measures = what.task.success.measures
+    errors = [f"{measure.name}, {measure.unit}" if measure.unit else measure.name for measure in measures]
+    for heading in ("success", *errors, "plan p50, ms", "p95, ms", "Hz"):
         table.add_column(heading, justify="right")
     if what.realtime:
         table.add_column("latency, ms", justify="right")
@@ -276,7 +298,7 @@ def _table(names: Sequence[str], rows: Sequence[dict[str, Any]], what: Order) ->
         mine = [row for row in rows if name in (ALL, row["object"])]
         good = [row for row in mine if row["success"]]
         cells = [f"{len(good)} of {len(mine)}"]
-        cells += [_mean(good, key, ".1f") for key in ("position_mm", "angle_deg")]
+        cells += [_mean(good, key, ".1f") for key in (measure.key for measure in measures)]
         cells += [_mean(mine, key, ".2f") for key in ("plan_p50_ms", "plan_p95_ms")]
         cells.append(_mean(mine, "plans_per_s", ".0f"))
         if what.realtime:

@@ -1,19 +1,21 @@
-"""Tasks: a hand and an object in one model, with start, goal, cost and success.
+"""Tasks: a MuJoCo model and a cost, with starts, goals and a test of success.
 
-The joints of the hand come first in `qpos`, the object's free joint last. `ctrl` holds joint targets, in the order of
-the joints. Planners choose the difference between target and joint position.
+Planners choose `ctrl`. If a task has a `bound`, its actuators are position servos, `ctrl` holds joint targets, and
+planners choose their change; else they choose `ctrl` itself, within `ctrlrange`.
 """
 
 import abc
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip.errors import InputError, unknown
+from stickslip.errors import InputError, SceneError, StickslipError, Unsupported, unknown
+from stickslip.mpc import cost as costs
+from stickslip.mpc.cost import Cost, Smooth
 from stickslip.parameters import checked, parameter
 
 Array = NDArray[np.float64]
@@ -22,35 +24,51 @@ OBJECT = "object"
 """Name of the manipulated body and of its free joint."""
 GOAL = "goal"
 """Name of the mocap body that shows the goal; it has no contacts."""
+MOST_NAMED = 3
+"""Actuators that an error names at most."""
+SPLINES = ("hold", "linear", "cubic")
+"""How ctrl goes from knot to knot."""
+DEFAULT = "default"
+"""Name of the only variant of a task without objects."""
+
+
+def angle(rotation: float) -> float:
+    """Angle [rad] of a rotation error 1 - (q.q*)^2."""
+    return 2.0 * math.asin(math.sqrt(min(1.0, max(0.0, rotation))))
+
+
+def _degrees(rotation: float) -> float:
+    return math.degrees(angle(rotation)) if math.isfinite(rotation) else math.nan
+
+
+def _millimetres(distance: float) -> float:
+    return 1e3 * distance
+
+
+def _same(value: float) -> float:
+    return value
 
 
 @dataclasses.dataclass(frozen=True)
-class Cost:
-    """Weights of the cost. Squared lengths are in m^2, rotations are 1 - (q.q*)^2, squared angles are in rad^2.
+class Measure:
+    """An error that a trial is judged by.
 
     Attributes:
-        contact: sum over the fingertips of their squared distance from the object
-        grasp: squared length of the sum of the unit vectors from the object to the fingertips
-        control: squared control
-        posture: squared distance of the joints from the reference posture
-        orientation: rotation error, running
-        position: position error along x, y and z, running [1/m]
-        fallen: each step with the object below `floor`
-        floor: height below which the object has fallen [m]
-        final_position: squared position error, terminal
-        final_orientation: rotation error, terminal
+        name: name in tables and pictures
+        limit: largest value that counts as success; infinity: it is only shown
+        unit: unit in which it is shown
+        shown: value in that unit
     """
 
-    contact: float = 0.0
-    grasp: float = 0.0
-    control: float = 0.0
-    posture: float = 0.0
-    orientation: float = 0.0
-    position: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    fallen: float = 0.0
-    floor: float = -math.inf
-    final_position: float = 0.0
-    final_orientation: float = 0.0
+    name: str
+    limit: float
+    unit: str = ""
+    shown: Callable[[float], float] = _same
+
+    @property
+    def key(self) -> str:
+        """Name of the value in stored results."""
+        return f"{self.name}_{self.unit}" if self.unit else self.name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,37 +76,97 @@ class Success:
     """Criterion of success.
 
     Attributes:
-        position: largest position error [m]; infinity if only the rotation counts
-        rotation: largest rotation error 1 - (q.q*)^2
-        steps: consecutive control steps within both
+        measures: the errors, in the order of `Task.errors`
+        steps: consecutive control steps within all limits
     """
 
-    position: float
-    rotation: float
+    measures: tuple[Measure, ...]
     steps: int = 20
+
+    def reached(self, errors: Array) -> bool:
+        """Whether all errors (k,) are within their limits."""
+        return all(error < measure.limit for error, measure in zip(errors, self.measures, strict=True))
+
+
+def pose_success(position: float, rotation: float, steps: int = 20) -> Success:
+    """Success of `pose_errors`: largest position error [m] and rotation error 1 - (q.q*)^2; infinity: any."""
+    measures = (
+        Measure("position", position, "mm", _millimetres),
+        Measure("angle", rotation, "deg", _degrees),
+    )
+    return Success(measures, steps)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Goal:
-    """Goal pose of the object.
+    """Goal of a trial.
 
     Attributes:
-        pos: position [m]                   (3,)
-        quat: orientation, w first          (4,)
+        values: what the cost reads as `State.goal`; a pose is a position [m] and a quaternion, w first
     """
 
-    pos: Array
-    quat: Array
+    values: Array
 
-    def errors(self, qpos: Array) -> tuple[float, float]:
-        """Position error [m] and rotation error 1 - (q.q*)^2 at `qpos` (nq,), whose last joint is the object's."""
-        quat = qpos[-4:] / np.linalg.norm(qpos[-4:])
-        return float(np.linalg.norm(qpos[-7:-4] - self.pos)), max(0.0, 1.0 - float(quat @ self.quat) ** 2)
+    @property
+    def pos(self) -> Array:
+        """Position of the first pose [m], (3,)."""
+        return self.values[:3]
+
+    @property
+    def quat(self) -> Array:
+        """Orientation of the first pose, w first, (4,)."""
+        return self.values[3:7]
 
 
-def angle(rotation: float) -> float:
-    """Angle [rad] of a rotation error 1 - (q.q*)^2."""
-    return 2.0 * math.asin(math.sqrt(min(1.0, max(0.0, rotation))))
+def pose_goal(pos: Array, quat: Array) -> Goal:
+    """A goal that is a pose of the object."""
+    return Goal(np.concatenate([pos, np.asarray(quat) / np.linalg.norm(quat)]))
+
+
+def pose_errors(mjm: mujoco.MjModel, qpos: Array, qvel: Array, goal: Goal) -> Array:
+    """Position error [m] and rotation error 1 - (q.q*)^2 of the free joint `object`, (2,)."""
+    start = int(mjm.joint(OBJECT).qposadr[0])
+    pos, quat = qpos[start : start + 3], qpos[start + 3 : start + 7]
+    quat = quat / np.linalg.norm(quat)
+    return np.array([np.linalg.norm(pos - goal.pos), max(0.0, 1.0 - float(quat @ goal.quat) ** 2)])
+
+
+FELL = "fell"
+"""Why a trial ends whose object or robot has fallen."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Below:
+    """Failure of a trial: a body with a free joint is below a height [m]."""
+
+    joint: str
+    height: float
+
+    def __call__(self, mjm: mujoco.MjModel, qpos: Array) -> str:
+        return FELL if qpos[int(mjm.joint(self.joint).qposadr[0]) + 2] < self.height else ""
+
+
+@checked
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+    """How sampling planners look ahead in a task; a planner's settings replace single values."""
+
+    dt: float | None = parameter(None, "time step of a rollout [s]; none: the model's", 0.0, above=True, kind=float)
+    horizon: int = parameter(48, "time steps of a rollout", 1)
+    knot_steps: int | None = parameter(
+        None, "time steps from one knot to the next; none: one control step of the task", 1, kind=int
+    )
+    std: float = parameter(
+        0.02,
+        "standard deviation of the noise: of joint targets per time step, summed over a knot [m or rad]; "
+        "of ctrl, as a fraction of half its range",
+        0.0,
+        above=True,
+    )
+    temperature: float = parameter(
+        2e-3, "temperature of the weights exp(-(S - min S) / temperature), in units of the cost", 0.0, above=True
+    )
+    spline: str = parameter("hold", "interpolation of ctrl between knots", choices=SPLINES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,44 +221,48 @@ class Task:
     Attributes:
         name: name on the command line
         summary: one line
-        objects: names of the objects; the first is the default
-        build: returns the scene with an object, as an editable MuJoCo spec
-        sample: draws start and goal, given a random generator, the compiled model and the object
-        tips: sites at the fingertips
-        cost: cost of a plan
+        build: returns the scene with an object, given by name, as an editable MuJoCo spec
+        sample: draws start (nq,) and goal, given a random generator, the compiled model and the object
+        cost: terms of the cost
         success: criterion of success
-        model: parameters of the quasi-dynamic model
-        bound: largest difference between a joint target and its joint [m or rad]
         substeps: time steps of the plant per control step
         longest: control steps after which a trial ends
-        horizon: control steps of a plan, for gradient planners
-        floor: height below which the object has fallen, which ends a trial [m]
+        objects: names of the objects; the first is the default
+        errors: errors of a state (k,), given model, qpos, qvel and goal, in the order of `success.measures`
+        failure: why a trial must end, given model and qpos; empty: it need not
+        bound: largest difference between a joint target and its joint [m or rad]; None: planners choose ctrl itself
         planner: default planner
+        sampling: how sampling planners look ahead
+        model: parameters of the quasi-dynamic model of the gradient planners; None: they do not fit
+        horizon: control steps of a plan, for gradient planners
         iterations: maximum number of iterations of IPOPT
         optional: further objects, which need an optional package
         extra: extra of stickslip that the scene needs; empty: none
         regrasp: when the hand releases the object and grasps it again; None: never
+        uncertain: bodies whose friction, mass and size a plan may doubt; see `variation.py`
     """
 
     name: str
     summary: str
-    objects: tuple[str, ...]
     build: Callable[[str], mujoco.MjSpec]
     sample: Callable[[np.random.Generator, mujoco.MjModel, str], tuple[Array, Goal]]
-    tips: tuple[str, ...]
     cost: Cost
     success: Success
-    model: QuasiDynamic
-    bound: float
     substeps: int
     longest: int
+    objects: tuple[str, ...] = (DEFAULT,)
+    errors: Callable[[mujoco.MjModel, Array, Array, Goal], Array] = pose_errors
+    failure: Callable[[mujoco.MjModel, Array], str] | None = None
+    bound: float | None = None
+    planner: str = "mppi"
+    sampling: Sampling = Sampling()
+    model: QuasiDynamic | None = None
     horizon: int = 4
-    floor: float = -math.inf
-    planner: str = "newton"
     iterations: int = 50
     optional: tuple[str, ...] = ()
     extra: str = ""
     regrasp: Regrasp | None = None
+    uncertain: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -191,35 +273,84 @@ class Problem:
         task: the task
         object: name of the object
         mjm: model of the plant; planners make their own copies
-        tips: sites at the fingertips          (n,)
+        joints: address in qpos of the joint of each actuator; empty if planners choose ctrl itself     (nu,)
     """
 
     task: Task
     object: str
     mjm: mujoco.MjModel
-    tips: NDArray[np.intp]
+    joints: NDArray[np.intp]
 
     @property
     def nr(self) -> int:
-        """Number of joints of the hand."""
+        """Number of actuators, which is the number of joints of a hand."""
         return self.mjm.nu
 
     @property
+    def period(self) -> float:
+        """Duration of a control step [s]."""
+        return self.task.substeps * float(self.mjm.opt.timestep)
+
+    @property
     def posture(self) -> Array:
-        """Reference posture (nu,): joints of the first keyframe, or qpos0. A release returns to it."""
-        return (self.mjm.key_qpos[0] if self.mjm.nkey else self.mjm.qpos0)[: self.nr].copy()
+        """Reference posture (nu,): actuated joints of the first keyframe, or of qpos0. A release returns to it."""
+        return (self.mjm.key_qpos[0] if self.mjm.nkey else self.mjm.qpos0)[self.joints].copy()
+
+    @property
+    def rest(self) -> Array:
+        """Controls (nu,) at the start of a trial without joint targets: of the first keyframe, or zero."""
+        return self.mjm.key_ctrl[0].copy() if self.mjm.nkey else np.zeros(self.mjm.nu)
+
+    def start_ctrl(self, qpos: Array) -> Array:
+        """Controls (nu,) with which a trial starts at `qpos` (nq,)."""
+        return qpos[self.joints].copy() if len(self.joints) else self.rest
 
     def bounds(self, joints: Array) -> tuple[Array, Array]:
         """Bounds of target minus joint position, low and high, (nu,) each: the task's bound and the joint limits."""
         low, high = (limit - joints for limit in self.limits())
         bound = self.task.bound
+        assert bound is not None
         return np.clip(low, -bound, 0.0), np.clip(high, 0.0, bound)
 
     def limits(self) -> tuple[Array, Array]:
-        """Joint limits, low and high, (nu,) each; infinite where a joint has none."""
-        joints = self.mjm.jnt_range[: self.nr]
-        limited = self.mjm.jnt_limited[: self.nr].astype(bool)
-        return np.where(limited, joints[:, 0], -math.inf), np.where(limited, joints[:, 1], math.inf)
+        """Limits of ctrl, low and high, (nu,) each: of the joints, infinite where there are none, or `ctrlrange`."""
+        if not len(self.joints):
+            ranges = self.mjm.actuator_ctrlrange
+            return ranges[:, 0].copy(), ranges[:, 1].copy()
+        which = self.mjm.actuator_trnid[:, 0]
+        limited = self.mjm.jnt_limited[which].astype(bool)
+        ranges = self.mjm.jnt_range[which]
+        return np.where(limited, ranges[:, 0], -math.inf), np.where(limited, ranges[:, 1], math.inf)
+
+    def smooth(self, planner: str) -> tuple[Smooth, QuasiDynamic]:
+        """Weights and contact model for a gradient planner; raises Unsupported that says what does not fit."""
+        task, mjm = self.task, self.mjm
+        wrong = []
+        if task.model is None:
+            wrong.append("it has no quasi-dynamic model (`Task.model`)")
+        if task.bound is None:
+            wrong.append("its controls are not joint targets (`Task.bound`)")
+        if not is_hand(mjm):
+            wrong.append(
+                f"its model must hold joints with one actuator each, then the free joint {OBJECT!r}: it has {mjm.nq} "
+                f"positions, {mjm.nv} velocities and {mjm.nu} actuators"
+            )
+        if wrong or task.model is None:
+            raise Unsupported(
+                f"{task.name} does not fit the planner {planner}: {'; '.join(wrong)}; use the planner mppi"
+            )
+        return costs.smooth(task.cost, task.name, planner), task.model
+
+
+def is_hand(mjm: mujoco.MjModel) -> bool:
+    """Whether a model holds joints with one actuator each, in this order, then the free joint of the object."""
+    free = mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_JOINT, OBJECT)
+    return bool(
+        free >= 0
+        and mjm.jnt_type[free] == mujoco.mjtJoint.mjJNT_FREE
+        and mjm.jnt_qposadr[free] + 7 == mjm.nq
+        and mjm.nu == mjm.nv - 6
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -228,9 +359,9 @@ class Observation:
 
     Attributes:
         time: time of the state [s]
-        qpos: positions of hand and object           (nq,)
+        qpos: positions                              (nq,)
         qvel: velocities                             (nv,)
-        ctrl: current joint targets                  (nu,)
+        ctrl: current controls                       (nu,)
     """
 
     time: float
@@ -244,20 +375,22 @@ class Plan:
     """A plan.
 
     Attributes:
-        target: joint targets until the next plan     (nu,)
+        target: ctrl until the next plan, which are joint targets for a hand     (nu,)
         cost: cost of the plan in the planner's model
         iterations: iterations of the solver
         note: problem that the planner worked around; empty: none
+        terms: terms of the cost at the state planned from, with their weights; empty: the planner does not tell
     """
 
     target: Array
     cost: float
     iterations: int = 0
     note: str = ""
+    terms: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 class Planner(abc.ABC):
-    """Chooses joint targets. A planner is for one problem and any number of consecutive trials."""
+    """Chooses controls. A planner is for one problem and any number of consecutive trials."""
 
     @abc.abstractmethod
     def reset(self, goal: Goal, seed: int) -> None:
@@ -274,17 +407,47 @@ def compile_problem(task: Task, name: str | None = None) -> Problem:
     names = (*task.objects, *task.optional)
     if name not in names:
         raise unknown(f"object of {task.name}", name, names)
-    mjm = task.build(name).compile()
-    tips = [mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_SITE, tip) for tip in task.tips]
-    if min(tips) < 0:
-        raise InputError(f"the scene of {task.name} has no site {task.tips[tips.index(min(tips))]!r}")
-    free = mjm.joint(OBJECT)
-    if free.type[0] != mujoco.mjtJoint.mjJNT_FREE or free.qposadr[0] + 7 != mjm.nq or mjm.nu != mjm.nv - 6:
-        raise InputError(
-            f"the scene of {task.name} must hold joints with one actuator each, then the free joint {OBJECT!r}: "
-            f"it has {mjm.nq} positions, {mjm.nv} velocities and {mjm.nu} actuators"
-        )
-    return Problem(task, name, mjm, np.array(tips))
+    costs.check(task.cost, task.name)
+    try:
+        mjm = task.build(name).compile()
+    except StickslipError:
+        raise
+    except ValueError as error:
+        raise SceneError(f"the model of {task.name} does not compile: {error}") from error
+    names_of = costs.Names(mjm)
+    for term in task.cost:
+        term.make(names_of)  # a name that the model does not have shows here
+    return Problem(task, name, mjm, _actuated(task, mjm))
+
+
+def _actuated(task: Task, mjm: mujoco.MjModel) -> NDArray[np.intp]:
+    """Addresses in qpos of the joints of the servos; raises InputError for an actuator that no plan can use."""
+    wrong = []
+    for i in range(mjm.nu):
+        if task.bound is None and not mjm.actuator_ctrllimited[i]:
+            wrong.append(f"{mjm.actuator(i).name!r} has no ctrlrange, which noise needs; set one")
+        elif task.bound is not None and not _is_servo(mjm, i):
+            wrong.append(f"{mjm.actuator(i).name!r} is no position servo of a hinge or slide; use one, or bound=None")
+    if not mjm.nu:
+        wrong.append("the model has none; add one")
+    if wrong:
+        more = f"; and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
+        raise InputError(f"actuators of {task.name} that a planner cannot use: {'; '.join(wrong[:MOST_NAMED])}{more}")
+    if task.bound is None:
+        return np.zeros(0, dtype=np.intp)
+    return mjm.jnt_qposadr[mjm.actuator_trnid[:, 0]].astype(np.intp)
+
+
+def _is_servo(mjm: mujoco.MjModel, actuator: int) -> bool:
+    """Whether an actuator is kp (ctrl - joint), with any damping."""
+    joint = mjm.actuator_trnid[actuator, 0]
+    return bool(
+        mjm.actuator_trntype[actuator] == mujoco.mjtTrn.mjTRN_JOINT
+        and mjm.jnt_type[joint] in (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
+        and mjm.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED
+        and mjm.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_AFFINE
+        and mjm.actuator_biasprm[actuator, 1] == -mjm.actuator_gainprm[actuator, 0] != 0.0
+    )
 
 
 def quat_of(roll: float, pitch: float, yaw: float) -> Array:

@@ -14,12 +14,18 @@ from stickslip.bench.experiments.planning.plan_gradient import Case, PlanGradien
 from stickslip.bench.result import load
 from stickslip.errors import InputError, Unsupported
 from stickslip.mpc.task import Goal
+from stickslip.mpc.tasks import TASKS
 from stickslip.mpc.trial.trial import Trial as Ran
 from stickslip.simulation import Simulation
 
 
 def _ran(seed: int, reason: str, position: float, rotation: float, steps: int) -> Ran:
-    return Ran(seed, reason, steps, position, rotation, np.ones(steps), np.zeros((steps + 1, 16)), Goal(*np.eye(4)[:2]))
+    errors = np.array([position, rotation])
+    frames, goal = np.zeros((steps + 1, 16)), Goal(np.zeros(7))
+    return Ran(seed, reason, steps, errors, np.tile(errors, (steps, 1)), np.ones(steps), frames, goal)
+
+
+TASK = TASKS["leap-yaw"]
 
 
 def test_metrics_count_success_and_the_errors_of_those_that_succeeded():
@@ -29,13 +35,13 @@ def test_metrics_count_success_and_the_errors_of_those_that_succeeded():
         _ran(2, "too long", 0.5, 0.9, 100),
         _ran(3, "not finite", math.nan, math.nan, 3),
     ]
-    metrics = planning.metrics(ran)
+    metrics = planning.metrics(TASK, ran)
     assert metrics["success"] == 0.5 and metrics["trials"] == 4
     assert metrics["position_mm"] == pytest.approx(15.0)
     assert metrics["angle_deg"] == pytest.approx(15.0)  # 10 and 20 degrees
     assert metrics["steps"] == 50
     assert planning.failures(ran) == ["seed 3: not finite"]
-    assert math.isnan(planning.metrics(ran[2:])["angle_deg"])
+    assert math.isnan(planning.metrics(TASK, ran[2:])["angle_deg"])
 
 
 def test_a_planner_is_a_method_and_no_physics():

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import stickslip as ss
-from stickslip.mpc.planners.mppi import planner as mppi
+from stickslip.mpc.planners.sampling import planner as sampling
 from stickslip.mpc.realtime.paced import run_paced
 from stickslip.mpc.realtime.sensors import Sensors
-from stickslip.mpc.task import Goal, Observation, Plan, Problem, compile_problem
+from stickslip.mpc.task import Below, Goal, Observation, Plan, Problem, compile_problem
 from stickslip.mpc.tasks import TASKS
 from stickslip.mpc.trial import batch as trial_batch
 from stickslip.mpc.trial import trial
 
-SMALL = mppi.Settings(samples=4, horizon=6)
+SMALL = sampling.Mppi(samples=4, horizon=6)
 PERIOD = 0.024
 DELAY = Sensors().delay
 
@@ -40,17 +40,17 @@ class Curl:
 
 
 @pytest.fixture(scope="module")
-def batch() -> mppi.Batch:
-    return mppi.Batch(problem(6), settings=SMALL, device="cpu", trials=3)
+def batch() -> sampling.Batch:
+    return sampling.Batch(problem(6), settings=SMALL, device="cpu", trials=3)
 
 
-TOP = mppi.Settings(samples=6, horizon=6, iterations=2, top_fraction=0.5)
+TOP = sampling.Mppi(samples=6, horizon=6, iterations=2, top_fraction=0.5)
 
 
 @pytest.mark.parametrize("settings", [SMALL, TOP], ids=["all", "top"])
-def test_plans_at_once_are_the_plans_one_by_one(settings: mppi.Settings):
-    batch = mppi.Batch(problem(6), settings=settings, device="cpu", trials=3)
-    one = mppi.Mppi(problem(6), settings=settings, device="cpu")
+def test_plans_at_once_are_the_plans_one_by_one(settings: sampling.Mppi):
+    batch = sampling.Batch(problem(6), settings=settings, device="cpu", trials=3)
+    one = sampling.Sampler(problem(6), settings=settings, device="cpu")
     drawn = [trial.draw(one.problem, seed) for seed in (4, 5, 6)]
     goals, seeds = [goal for _, goal in drawn], [7, 8, 9]
     zero = np.zeros(one.problem.mjm.nv)
@@ -67,15 +67,16 @@ def test_plans_at_once_are_the_plans_one_by_one(settings: mppi.Settings):
             assert (alone.target == plans[i].target).all() and alone.cost == plans[i].cost
 
 
-def test_trials_of_a_batch_are_the_trials_alone(batch: mppi.Batch):
-    one = mppi.Mppi(batch.problem, settings=SMALL, device="cpu")
+def test_trials_of_a_batch_are_the_trials_alone(batch: sampling.Batch):
+    one = sampling.Sampler(batch.problem, settings=SMALL, device="cpu")
     told = []
     ran = trial_batch.run(batch.problem, batch, [0, 1, 2], progress=lambda steps, ended: told.append((steps, ended)))
     for seed, together in enumerate(ran):
         alone = trial.run(batch.problem, one, seed)
         assert together.seed == seed and together.reason == alone.reason == "too long"
         assert (together.frames == alone.frames).all()
-        assert (together.position, together.rotation) == (alone.position, alone.rotation)
+        assert (together.history == alone.history).all() and (together.errors == alone.errors).all()
+        assert all((together.terms[name] == values).all() for name, values in alone.terms.items()) and alone.terms
     assert told == [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 3)]
 
 
@@ -88,12 +89,12 @@ def test_a_trial_that_ends_does_not_hold_the_others():
 
     planners = Some()
     ran = trial_batch.run(problem(4), planners, [0, 1])
-    assert [r.reason for r in ran] == ["planner: a joint target is not finite", "too long"]
+    assert [r.reason for r in ran] == ["planner: a control is not finite", "too long"]
     assert [r.steps for r in ran] == [1, 4]
     start = planners.seen[0][0].qpos
     assert (planners.seen[-1][0].qpos == start).all()  # there is still something to plan from
     paced = run_paced(problem(4), Some(), [0, 1], 0.0)
-    assert [r.reason for r in paced] == ["planner: a joint target is not finite", "too long"]
+    assert [r.reason for r in paced] == ["planner: a control is not finite", "too long"]
 
 
 def paced(task: Problem, planners: trial_batch.Planners, seeds: list[int]) -> list[trial.Trial]:
@@ -117,7 +118,7 @@ def test_what_planners_do_wrong_is_said(run):
             raise ss.InputError("no")
 
     for ran in run(problem(4), Odd(), [0, 1]):
-        assert ran.reason == "planner: joint targets of shape (15,), which must be (16,)"
+        assert ran.reason == "planner: controls of shape (15,), which must be (16,)"
         assert ran.notes == ("odd",)
     with pytest.raises(ss.InputError, match="1 plans for 2 trials"):
         run(problem(4), Few(), [0, 1])
@@ -155,7 +156,7 @@ def test_plans_begin_when_the_last_is_ready_and_a_control_step_has_passed(plan_t
     assert all((row[0].qvel[-6:] == 0.0).all() for row in planners.seen)
 
 
-def test_the_simulated_clock_gives_the_same_trials_again(batch: mppi.Batch):
+def test_the_simulated_clock_gives_the_same_trials_again(batch: sampling.Batch):
     first, again = (run_paced(batch.problem, batch, [0, 1, 2], 0.02) for _ in range(2))
     waiting = trial_batch.run(batch.problem, batch, [0, 1, 2])
     for a, b, c in zip(first, again, waiting, strict=True):
@@ -164,7 +165,7 @@ def test_the_simulated_clock_gives_the_same_trials_again(batch: mppi.Batch):
 
 
 def test_an_object_that_falls_ends_its_trial():
-    task = dataclasses.replace(TASKS["leap-yaw"], floor=1.0)
+    task = dataclasses.replace(TASKS["leap-yaw"], failure=Below("object", 1.0))
     ran = run_paced(compile_problem(task), Curl(), [0, 1], 0.01)
     assert [r.reason for r in ran] == ["fell", "fell"]
 
@@ -175,11 +176,11 @@ def test_a_time_of_a_plan_that_makes_no_sense_is_refused(plan_time: float):
         run_paced(problem(4), Curl(), [0], plan_time)
 
 
-def test_wrong_numbers_of_trials_are_refused(batch: mppi.Batch):
+def test_wrong_numbers_of_trials_are_refused(batch: sampling.Batch):
     with pytest.raises(ss.InputError, match="2 goals: there must be one for each of the 3 trials"):
         trial_batch.run(batch.problem, batch, [0, 1])
     with pytest.raises(ss.InputError, match="0 observations"):
         batch.plan([])
     for trials in (0, 1.5, True):
         with pytest.raises(ss.InputError, match="trials is"):
-            mppi.Batch(batch.problem, settings=SMALL, device="cpu", trials=trials)  # type: ignore[arg-type]
+            sampling.Batch(batch.problem, settings=SMALL, device="cpu", trials=trials)  # type: ignore[arg-type]

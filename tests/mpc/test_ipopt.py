@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from stickslip.errors import Diverged, InputError, MissingExtra, Unsupported
+from stickslip.mpc.cost import Fallen
 from stickslip.mpc.model import cost, kinematics, quasidynamic
 from stickslip.mpc.model.contact_rows import ContactRows, Rows
 from stickslip.mpc.planners.catalogue import make_planner
@@ -46,15 +47,15 @@ def observed(qpos: Array) -> Observation:
 
 
 def contacts(problem: Problem, qpos: Array) -> Rows:
-    return ContactRows(problem, problem.task.model).at(qpos)
+    return ContactRows(problem, problem.smooth("ipopt")[1]).at(qpos)
 
 
 def rolled(problem: Problem, qpos: Array, goal: Goal, u: Array) -> float:
-    rows, task = contacts(problem, qpos), problem.task
-    chains, posture = kinematics.chains(problem), problem.mjm.qpos0[:9]
+    rows, (weights, model) = contacts(problem, qpos), problem.smooth("ipopt")
+    chains, posture = kinematics.chains(problem.mjm, weights.sites), problem.mjm.qpos0[:9]
     start = np.concatenate([qpos[:-4], qpos[-4:] / np.linalg.norm(qpos[-4:])])
     where = (goal.pos, goal.quat)
-    return cost.of_plan(np, task.cost, task.model, chains, posture, where, start, rows.rows, rows.phi, list(u))
+    return cost.of_plan(np, weights, model, chains, posture, where, start, rows.rows, rows.phi, list(u))
 
 
 def test_newton_finds_what_ipopt_finds(problem: Problem, planner, recorded: trial.Trial) -> None:
@@ -153,8 +154,8 @@ def test_implicit_satisfies_the_conditions_of_the_convex_model(problem: Problem,
 
 
 def test_what_cannot_be_is_refused(problem: Problem) -> None:
-    task = dataclasses.replace(problem.task, cost=dataclasses.replace(problem.task.cost, fallen=1.0))
-    with pytest.raises(Unsupported, match="mppi"):
+    task = dataclasses.replace(problem.task, cost=(*problem.task.cost, Fallen(weight=1.0)))
+    with pytest.raises(Unsupported, match=r"ipopt has no derivatives of .* fallen \(weight 1\); .* mppi"):
         make_planner("ipopt", dataclasses.replace(problem, task=task))
     with pytest.raises(InputError, match="tolerance is 0"):
         Settings(tolerance=0.0)

@@ -15,8 +15,9 @@ from PIL import Image
 from stickslip import mjcf
 from stickslip.cli.main import OK, USAGE, main
 from stickslip.errors import MissingExtra, SceneError
+from stickslip.mpc.cost import Reach
 from stickslip.mpc.planners.catalogue import make_planner
-from stickslip.mpc.planners.mppi.planner import Mppi, Settings
+from stickslip.mpc.planners.sampling.planner import Mppi, Sampler
 from stickslip.mpc.realtime.loop import run_realtime
 from stickslip.mpc.task import Problem, compile_problem
 from stickslip.mpc.tasks import TASKS, allegro, leap, menagerie
@@ -31,6 +32,12 @@ OWN = {"allegro-menagerie": allegro.ALLEGRO, "leap-yaw-menagerie": leap.YAW, "le
 needs_package = pytest.mark.skipif(
     importlib.util.find_spec("mujoco_menagerie") is None, reason="the extra 'menagerie' is not installed"
 )
+
+
+def tips_of(problem: Problem) -> list[int]:
+    """The sites at the fingertips."""
+    (reach,) = [term for term in problem.task.cost if isinstance(term, Reach)]
+    return [problem.mjm.site(site).id for site in reach.sites]
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +106,7 @@ def test_allegro_hand_lies_where_ours_does(hands):
             mjd = mujoco.MjData(problem.mjm)
             mjd.qpos[:16] = joints
             mujoco.mj_kinematics(problem.mjm, mjd)
-            places.append(mjd.site_xpos[problem.tips])
+            places.append(mjd.site_xpos[tips_of(problem)])
         np.testing.assert_allclose(*places, atol=1e-6)
 
 
@@ -111,7 +118,7 @@ def test_fingertips_are_at_the_ends_of_the_fingers(name, hands):
     mjd.qpos[:] = trial.draw(problem, 0)[0]
     mujoco.mj_forward(mjm, mjd)
     last = 3 + 4 * np.arange(4)  # joints: each finger has four
-    for tip, joint in zip(problem.tips, last, strict=True):
+    for tip, joint in zip(tips_of(problem), last, strict=True):
         along = mjd.site_xpos[tip] - mjd.xanchor[joint]
         far = np.linalg.norm(along)
         geom = np.flatnonzero((mjm.geom_bodyid == mjm.site_bodyid[tip]) & (mjm.geom_contype > 0))[-1]
@@ -128,7 +135,7 @@ def test_hand_lies_palm_up_and_curls_over_the_object(name, hands):
     start, goal = trial.draw(problem, 0)
     plant = Plant(problem)
     plant.reset(start, goal)
-    tips = seen_from_palm(name, plant.mjd.site_xpos[problem.tips])
+    tips = seen_from_palm(name, plant.mjd.site_xpos[tips_of(problem)])
     assert (tips[:, 2] > 0.03).all()  # above the palm
     assert (tips[:3, 0] > 0.03).all()  # fingers in front of the object
     assert abs(tips[1, 1]) < 0.01 and tips[0, 1] * tips[2, 1] < 0.0  # index and ring on either side of the middle
@@ -136,7 +143,7 @@ def test_hand_lies_palm_up_and_curls_over_the_object(name, hands):
     flat = start.copy()
     flat[:16] = 0.0
     plant.reset(flat, goal)
-    stretched = seen_from_palm(name, plant.mjd.site_xpos[problem.tips])
+    stretched = seen_from_palm(name, plant.mjd.site_xpos[tips_of(problem)])
     assert (stretched[:3, 0] > tips[:3, 0] + 0.02).all() and (np.abs(stretched[:3, 2]) < 0.04).all()
 
 
@@ -164,7 +171,7 @@ def test_only_fingertips_and_palm_touch_each_other(name, hands):
     """With fingers that overlap each other and the palm, exactly the allowed kinds of contact are found."""
     problem = compile_problem(TASKS[name])
     mjm, mjd = problem.mjm, mujoco.MjData(problem.mjm)
-    kinds = {mjm.body("hand/palm").id: "palm", **dict.fromkeys(mjm.site_bodyid[problem.tips].tolist(), "tip")}
+    kinds = {mjm.body("hand/palm").id: "palm", **dict.fromkeys(mjm.site_bodyid[tips_of(problem)].tolist(), "tip")}
     met = set()
     rng = np.random.default_rng(0)
     for _ in range(50):
@@ -213,7 +220,7 @@ def test_newton_turns_the_cube_in_the_allegro_hand(hands):
 @pytest.mark.parametrize("name", NAMES[:2])
 def test_mppi_plans(name, hands):
     problem = short(name)
-    planner = Mppi(problem, settings=Settings(samples=4, horizon=6, knot_steps=3), device="cpu")
+    planner = Sampler(problem, settings=Mppi(samples=4, horizon=6, knot_steps=3), device="cpu")
     start, goal = trial.draw(problem, 0)
     planner.reset(goal, 0)
     plant = Plant(problem)

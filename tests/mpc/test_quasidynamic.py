@@ -220,13 +220,13 @@ def test_a_turn_is_seen_from_the_body() -> None:
 
 
 def of_plan(problem: Problem, xp: Any, contacts: Rows, u: Any) -> Any:
-    task = problem.task
-    chains, posture = kinematics.chains(problem), problem.mjm.qpos0[:9]
-    weights = dataclasses.replace(task.cost, posture=2.0, orientation=3.0)
+    weights, model = problem.smooth("newton")
+    chains, posture = kinematics.chains(problem.mjm, weights.sites), problem.mjm.qpos0[:9]
+    weights = dataclasses.replace(weights, posture=2.0)
     goal, qpos = (xp.asarray(GOAL[0]), xp.asarray(GOAL[1])), xp.asarray(held(problem))
     rows, phi = xp.asarray(contacts.rows), xp.asarray(contacts.phi)
     steps = [u[9 * t : 9 * (t + 1)] for t in range(2)]
-    return cost.of_plan(xp, weights, task.model, chains, posture, goal, qpos, rows, phi, steps)
+    return cost.of_plan(xp, weights, model, chains, posture, goal, qpos, rows, phi, steps)
 
 
 def test_casadi_is_numpy(problem: Problem, contacts: Rows) -> None:
@@ -281,8 +281,10 @@ def test_jax_is_numpy(problem: Problem, contacts: Rows) -> None:
             by = quasidynamic_jax.jacobian(MODEL, contacts.rows, contacts.phi, x)
             np.testing.assert_allclose(got, want(x), rtol=1e-12, atol=1e-15)
             np.testing.assert_allclose(by, difference(want, x), rtol=1e-6, atol=1e-8)
-        weights = dataclasses.replace(problem.task.cost, posture=2.0, orientation=3.0)
-        f = quasidynamic_jax.plan_cost(weights, MODEL, kinematics.chains(problem), problem.mjm.qpos0[:9])
+        weights = dataclasses.replace(problem.smooth("newton")[0], posture=2.0)
+        f = quasidynamic_jax.plan_cost(
+            weights, MODEL, kinematics.chains(problem.mjm, weights.sites), problem.mjm.qpos0[:9]
+        )
         x = controls(2)
         got, slope = f(GOAL, held(problem), contacts.rows, contacts.phi, x)
         flat = x.reshape(-1)

@@ -14,7 +14,7 @@ from stickslip.mpc.realtime.channel import Channel, Envelope
 from stickslip.mpc.realtime.messages import Command, JointState, Message, ObjectPose, Signal
 from stickslip.mpc.realtime.plant import CATCH_UP, STOPPED, RealtimePlant
 from stickslip.mpc.realtime.sensors import Estimator, Sensing, Sensors, rotated
-from stickslip.mpc.task import Observation, Problem, compile_problem
+from stickslip.mpc.task import Below, Observation, Problem, compile_problem
 from stickslip.mpc.tasks import TASKS
 from stickslip.mpc.trial.plant import Plant
 from stickslip.mpc.trial.trial import SUCCESS, TOO_LONG, draw
@@ -205,7 +205,7 @@ def test_success_is_judged_by_the_truth(problem: Problem) -> None:
     result = loop.result()
     assert result.reason == SUCCESS
     assert len(result.frames) == 1 + problem.task.success.steps
-    assert result.position < problem.task.success.position
+    assert (result.history[-1] < [measure.limit for measure in problem.task.success.measures]).all()
 
 
 def test_clock_that_the_plant_cannot_follow_is_reported(problem: Problem) -> None:
@@ -237,7 +237,7 @@ def test_plant_stops_when_asked_or_when_the_planner_is_gone(problem: Problem) ->
 def test_lost_plant_ends(problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # MuJoCo writes its log here
     for index, value, reason in ((0, math.nan, "not finite"), (-5, -1.0, "fell")):
-        sunk = dataclasses.replace(problem, task=dataclasses.replace(problem.task, floor=-0.5))
+        sunk = dataclasses.replace(problem, task=dataclasses.replace(problem.task, failure=Below("object", -0.5)))
         loop = RealtimePlant(sunk, 0, EXACT, Record())
         loop.advance(0.05)
         loop.plant.mjd.qpos[index] = value

@@ -12,7 +12,7 @@ import numpy as np
 
 from stickslip.mpc.model import quasidynamic
 from stickslip.mpc.model.contact_rows import ContactRows, Rows
-from stickslip.mpc.task import Array, Cost, Goal, Observation, Plan, Planner, Problem
+from stickslip.mpc.task import Array, Goal, Observation, Plan, Planner, Problem, pose_goal
 
 MAX_HALVINGS = 12
 """Of a step, before it is given up."""
@@ -96,17 +96,16 @@ class Shooting:
 
     def __init__(self, problem: Problem) -> None:
         task = problem.task
-        self.weights: Cost = task.cost
-        self.model = task.model
+        self.weights, self.model = problem.smooth("newton")
         self.horizon = task.horizon
         self.nr = problem.nr
         self.nv = problem.nr + 6
-        self.goal = Goal(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
-        self.compliance = quasidynamic.compliance(task.model, problem.nr)
-        self._tips = problem.tips
+        self.goal = pose_goal(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
+        self.compliance = quasidynamic.compliance(self.model, problem.nr)
+        self._tips = [problem.mjm.site(site).id for site in self.weights.sites]
         self._mjm = copy.copy(problem.mjm)
         self._mjds = [mujoco.MjData(self._mjm) for _ in range(task.horizon)]
-        self._gain = task.model.contact * (1.0 + task.model.damping / task.model.step)
+        self._gain = self.model.contact * (1.0 + self.model.damping / self.model.step)
 
     def start(self, qpos: Array, rows: Rows) -> None:
         """Take where a plan starts, and its contacts."""

@@ -30,7 +30,8 @@ class PlannerMethod:
     def make(self, problem: Problem) -> Planner:
         """The planner for a problem."""
         if self.contact is not None:
-            model = dataclasses.replace(problem.task.model, contact=self.contact)
+            _, model = problem.smooth(self.name)
+            model = dataclasses.replace(model, contact=self.contact)
             problem = dataclasses.replace(problem, task=dataclasses.replace(problem.task, model=model))
         return make_planner(self.name, problem)
 

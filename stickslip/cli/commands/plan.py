@@ -14,18 +14,19 @@ from stickslip.cli.status import FAILED, OK
 
 @dataclass(frozen=True)
 class Plan:
-    """Run trials of a manipulation task with a planner, on MuJoCo in C; write results, a filmstrip and a film.
+    """Run trials of a task with a planner, on MuJoCo in C; write results, a filmstrip and a film.
 
     Trials that are stored in the folder are not run again. The exit status is 0 if every trial ran, whether or not it
     succeeded, and 1 if an error of the planner or the plant aborted one.
     """
 
     task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
-    """A task, as `stickslip tasks` lists them."""
+    """A task, as `stickslip tasks` lists them, or a Python file that defines one."""
     planner: str | None = None
-    """newton, mppi, ipopt or implicit, with parameters as in mppi:samples=128,std=0.01; default: the task's."""
+    """mppi, predictive, cem, dial, newton, ipopt or implicit, with parameters as in mppi:samples=128,std=0.01; default:
+    the task's."""
     physics: str | None = None
-    """Contact physics of mppi's rollouts, such as cone-sweep; default: comfree:stiffness=0.1,damping=0.002."""
+    """Contact physics of the rollouts of a sampling planner, such as mujoco; default: cone-sweep."""
     object: tuple[str, ...] = ()
     """Names of objects, or `all`; default: the task's first."""
     trials: int = 20
@@ -35,7 +36,7 @@ class Plan:
     seed: int = 0
     """Seed of the first trial; the next trials take the next numbers."""
     device: str | None = None
-    """Device of mppi's rollouts, such as cpu or cuda:0; default: the first GPU, or the CPU if there is none."""
+    """Device of these rollouts, such as cpu or cuda:0; default: the first GPU, or the CPU if there is none."""
     again: bool = False
     """Run trials again that are already stored."""
     no_video: bool = False

@@ -1,6 +1,6 @@
-"""The smooth terms of `task.Cost`, as functions for any array library `xp`.
+"""The terms of `mpc.cost.Smooth`, as functions for any array library `xp`.
 
-The running cost has contact, grasp, control, posture and orientation; the terminal cost has position and orientation.
+The running cost has contact, grasp, control and posture; the terminal cost has position and orientation.
 These are (29) to (32) of "Complementarity-Free Multi-Contact Modeling and Optimization for Dexterous Manipulation". The
 start of a plan is fixed and has no cost.
 """
@@ -8,12 +8,13 @@ start of a plan is fixed and has no cost.
 from collections.abc import Sequence
 from typing import Any
 
+from stickslip.mpc.cost import Smooth
 from stickslip.mpc.model import kinematics, quasidynamic
 from stickslip.mpc.model.kinematics import Chain
-from stickslip.mpc.task import Cost, QuasiDynamic
+from stickslip.mpc.task import QuasiDynamic
 
 
-def control(xp: Any, weights: Cost, u: Any) -> Any:
+def control(xp: Any, weights: Smooth, u: Any) -> Any:
     """Cost of a control (nr,)."""
     return weights.control * xp.sum(u * u)
 
@@ -24,7 +25,7 @@ def rotation(xp: Any, goal_quat: Any, quat: Any) -> Any:
     return xp.sum(left[1:4] * left[1:4])
 
 
-def between(xp: Any, weights: Cost, chains: Sequence[Chain], posture: Any, goal_quat: Any, qpos: Any) -> Any:
+def between(xp: Any, weights: Smooth, chains: Sequence[Chain], posture: Any, qpos: Any) -> Any:
     """Running cost of a state.
 
     Args:
@@ -32,7 +33,6 @@ def between(xp: Any, weights: Cost, chains: Sequence[Chain], posture: Any, goal_
         weights: weights of the terms
         chains: kinematic chains of the fingertips
         posture: reference posture of the hand          (nr,)
-        goal_quat: goal orientation of the object       (4,)
         qpos: positions of hand and object              (nr + 7,)
     """
     nr = qpos.shape[0] - 7
@@ -47,12 +47,10 @@ def between(xp: Any, weights: Cost, chains: Sequence[Chain], posture: Any, goal_
     if weights.posture:
         off = qpos[:nr] - xp.asarray(posture)
         total = total + weights.posture * xp.sum(off * off)
-    if weights.orientation:
-        total = total + weights.orientation * rotation(xp, goal_quat, qpos[nr + 3 : nr + 7])
     return total
 
 
-def final(xp: Any, weights: Cost, goal_pos: Any, goal_quat: Any, qpos: Any) -> Any:
+def final(xp: Any, weights: Smooth, goal_pos: Any, goal_quat: Any, qpos: Any) -> Any:
     """Terminal cost of the last qpos (nr + 7,)."""
     nr = qpos.shape[0] - 7
     off = qpos[nr : nr + 3] - goal_pos
@@ -62,7 +60,7 @@ def final(xp: Any, weights: Cost, goal_pos: Any, goal_quat: Any, qpos: Any) -> A
 
 def of_plan(
     xp: Any,
-    weights: Cost,
+    weights: Smooth,
     model: QuasiDynamic,
     chains: Sequence[Chain],
     posture: Any,
@@ -91,5 +89,5 @@ def of_plan(
         qpos = kinematics.move(xp, qpos, quasidynamic.displacement(xp, model, rows, phi, u))
         total = total + control(xp, weights, u)
         if i < len(controls) - 1:
-            total = total + between(xp, weights, chains, posture, goal[1], qpos)
+            total = total + between(xp, weights, chains, posture, qpos)
     return total + final(xp, weights, goal[0], goal[1], qpos)

@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 
 from stickslip.errors import Unsupported
-from stickslip.mpc.task import Array, Problem
+from stickslip.mpc.task import Array
 
 _TERMS = 11
 """Terms of the series of `exponential`, which is exact to rounding for angles up to pi."""
@@ -109,9 +109,9 @@ class Chain:
         return point
 
 
-def chains(problem: Problem) -> tuple[Chain, ...]:
-    """The kinematic chain of every fingertip."""
-    return tuple(chain(problem.mjm, int(tip)) for tip in problem.tips)
+def chains(mjm: mujoco.MjModel, sites: Sequence[str]) -> tuple[Chain, ...]:
+    """The kinematic chains of fingertips, given by their sites."""
+    return tuple(chain(mjm, mjm.site(site).id) for site in sites)
 
 
 def chain(mjm: mujoco.MjModel, site: int) -> Chain:

@@ -11,7 +11,7 @@ from stickslip.mpc.realtime.messages import Command, Counts, Result, Signal
 from stickslip.mpc.realtime.process import PlantProcess
 from stickslip.mpc.realtime.sensors import Estimator, Sensors
 from stickslip.mpc.task import Array, Goal, Observation, Planner, Problem
-from stickslip.mpc.trial.trial import Notes, Trial, draw, plan_error
+from stickslip.mpc.trial.trial import Notes, Trial, draw, last_errors, plan_error
 from stickslip.parameters import checked, parameter
 
 WAIT = 0.005
@@ -121,13 +121,13 @@ class PlannerLoop:
         self.seconds: list[float] = []
         self.pose_ages: list[float] = []
         self.notes = Notes()
-        self._problem, self._planner, self._limits, self._progress = problem, planner, limits, progress
+        self.problem, self._planner, self._limits, self._progress = problem, planner, limits, progress
         self._period = problem.task.substeps * float(problem.mjm.opt.timestep)
         self._estimator = Estimator(problem)
 
     def warm_up(self, start: Array, goal: Goal, seed: int) -> None:
         """Plan once and reset, so that compilation does not count. Raises TrialOver if the planner fails."""
-        nr, nv = self._problem.nr, self._problem.mjm.nv
+        nr, nv = self.problem.nr, self.problem.mjm.nv
         try:
             self._planner.reset(goal, seed)
             self._planner.plan(Observation(0.0, start.copy(), np.zeros(nv), start[:nr].copy()))
@@ -189,7 +189,7 @@ class PlannerLoop:
             raise TrialOver(_failed(error)) from error
         self.seconds.append(time.perf_counter() - begin)
         self.notes.add(plan)
-        wrong = plan_error(plan, self._problem.nr)
+        wrong = plan_error(plan, self.problem.nr)
         if wrong:
             raise TrialOver(wrong)
         plant.publish(Command(observation.time, np.asarray(plan.target, dtype=np.float64)))
@@ -204,7 +204,15 @@ def _outcome(loop: PlannerLoop, result: Result, seed: int, start: Array, goal: G
     frames = result.frames if len(result.frames) else start[None]
     seconds = np.array(loop.seconds)
     trial = Trial(
-        seed, result.reason, len(frames) - 1, result.position, result.rotation, seconds, frames, goal, loop.notes.all()
+        seed,
+        result.reason,
+        len(frames) - 1,
+        last_errors(loop.problem, result.history),
+        result.history,
+        seconds,
+        frames,
+        goal,
+        loop.notes.all(),
     )
     return Realtime(
         trial,

@@ -90,8 +90,7 @@ class Result:
     Attributes:
         reason: why the trial ended
         frames: qpos at the start and after each control step      (steps + 1, nq); empty if unknown
-        position: distance from the goal, mean over the last control steps that success requires [m]; NaN without a step
-        rotation: 1 - (q.q*)^2, the same mean
+        history: errors after each control step                    (steps, k)
         simulated: simulated time [s]
         wall: wall-clock time [s]
         slipped: time by which the plant gave up catching up with the clock [s]
@@ -105,8 +104,7 @@ class Result:
 
     reason: str
     frames: Array = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))
-    position: float = math.nan
-    rotation: float = math.nan
+    history: Array = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))
     simulated: float = 0.0
     wall: float = 0.0
     slipped: float = 0.0

@@ -18,7 +18,7 @@ from stickslip.mpc.realtime.plant import RealtimePlant
 from stickslip.mpc.realtime.sensors import Estimator, Sensors
 from stickslip.mpc.task import Observation, Plan, Problem
 from stickslip.mpc.trial.batch import THREADS, Planners, check, plan_all
-from stickslip.mpc.trial.trial import Notes, Trial, draw, plan_error
+from stickslip.mpc.trial.trial import Notes, Trial, draw, last_errors, plan_error
 
 LONGEST_PLAN = 10.0
 """Longest plan time that is accepted [s]."""
@@ -76,7 +76,15 @@ class _Paced:
         result = self._plant.result(self.reason)
         steps, seconds, notes = len(result.frames) - 1, np.zeros(0), self._notes.all()
         return Trial(
-            self.seed, result.reason, steps, result.position, result.rotation, seconds, result.frames, self.goal, notes
+            self.seed,
+            result.reason,
+            steps,
+            last_errors(self._plant.problem, result.history),
+            result.history,
+            seconds,
+            result.frames,
+            self.goal,
+            notes,
         )
 
 

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 
+from stickslip.errors import Unsupported
 from stickslip.mpc.realtime.channel import Channel
 from stickslip.mpc.realtime.messages import Command, Result, Signal
 from stickslip.mpc.realtime.sensors import SLACK, Sensing, Sensors
-from stickslip.mpc.task import Observation, Problem
+from stickslip.mpc.task import OBJECT, Observation, Problem, is_hand
 from stickslip.mpc.trial.plant import NOT_FINITE, Plant
 from stickslip.mpc.trial.trial import Monitor, draw
 
@@ -21,6 +22,11 @@ class RealtimePlant:
     """The plant of one trial. It reads no clock: the caller says how much time has passed."""
 
     def __init__(self, problem: Problem, seed: int, sensors: Sensors, channel: Channel) -> None:
+        if not is_hand(problem.mjm):
+            raise Unsupported(
+                f"{problem.task.name} cannot run in real time: its sensors are encoders of all joints and a camera for "
+                f"one free body {OBJECT!r}, which comes last in the model; let the plant wait for plans instead"
+            )
         self.problem = problem
         self.channel = channel
         self.reason = ""
@@ -63,13 +69,11 @@ class RealtimePlant:
 
     def result(self, reason: str = "") -> Result:
         """Outcome so far; `reason` applies if the trial has not ended by itself."""
-        position, rotation = self._monitor.errors()
         latencies = self._latencies or [math.nan]
         return Result(
             self.reason or reason,
             np.array(self._frames),
-            position=position,
-            rotation=rotation,
+            history=self._monitor.history(),
             simulated=self.time,
             wall=self._elapsed,
             slipped=self._slipped,
@@ -97,7 +101,7 @@ class RealtimePlant:
         if self._steps % self.problem.task.substeps == 0:
             qpos = self.plant.mjd.qpos.copy()
             self._frames.append(qpos)
-            self.reason = self.reason or self._monitor.update(qpos)
+            self.reason = self.reason or self._monitor.update(qpos, self.plant.mjd.qvel.copy())
         if not self.reason:
             self._publish()
 

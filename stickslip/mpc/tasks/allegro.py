@@ -13,7 +13,19 @@ import pathlib
 import mujoco
 import numpy as np
 
-from stickslip.mpc.task import Array, Cost, Goal, QuasiDynamic, Regrasp, Success, Task, quat_of
+from stickslip.mpc.cost import Control, Position, Reach, Rotation
+from stickslip.mpc.task import (
+    OBJECT,
+    Array,
+    Below,
+    Goal,
+    QuasiDynamic,
+    Regrasp,
+    Task,
+    pose_goal,
+    pose_success,
+    quat_of,
+)
 from stickslip.mpc.tasks import objects
 from stickslip.mpc.tasks.objects import Part, Thing
 from stickslip.scenes import finger as fingers
@@ -127,7 +139,7 @@ def sample(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Ar
     yaw = rng.uniform(-0.5 * math.pi, 0.5 * math.pi)
     start = np.array([*mjm.key_qpos[0][:-7], x, y, z, *quat_of(0.0, 0.0, yaw)])
     turn = 0.5 * math.pi * rng.choice([-1.0, 1.0])
-    return start, Goal(np.array([*CENTER, z]), quat_of(0.0, 0.0, yaw + turn))
+    return start, pose_goal(np.array([*CENTER, z]), quat_of(0.0, 0.0, yaw + turn))
 
 
 ALLEGRO = Task(
@@ -136,13 +148,19 @@ ALLEGRO = Task(
     objects=OBJECTS,
     build=build,
     sample=sample,
-    tips=("index_tip", "middle_tip", "ring_tip", "thumb_tip"),
-    cost=Cost(contact=1.0, control=0.1, final_position=1000.0, final_orientation=50.0),
-    success=Success(position=math.inf, rotation=0.04),
+    cost=(
+        Reach(weight=1.0, sites=("index_tip", "middle_tip", "ring_tip", "thumb_tip")),
+        Control(weight=0.1),
+        Position(final=1000.0),
+        Rotation(final=50.0),
+    ),
+    success=pose_success(position=math.inf, rotation=0.04),
     model=QuasiDynamic(step=0.1, rotation=0.1, joints=1.0, contact=1.0, friction=0.65, slots=20),
     bound=0.2,
     substeps=50,
     longest=500,
-    floor=0.5 * PALM,
+    failure=Below(OBJECT, 0.5 * PALM),
+    planner="newton",
+    uncertain=(OBJECT,),
     regrasp=Regrasp(),
 )

@@ -6,7 +6,8 @@ import pathlib
 import mujoco
 import numpy as np
 
-from stickslip.mpc.task import Array, Cost, Goal, QuasiDynamic, Success, Task, quat_of
+from stickslip.mpc.cost import Control, Grasp, Position, Reach, Rotation
+from stickslip.mpc.task import OBJECT, Array, Goal, QuasiDynamic, Task, pose_goal, pose_success, quat_of
 from stickslip.mpc.tasks import objects
 
 FILE = pathlib.Path(__file__).with_suffix(".xml")
@@ -60,16 +61,23 @@ def sample_air(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tupl
     quat = np.zeros(4)
     mujoco.mju_axisAngle2Quat(quat, axis / np.linalg.norm(axis), rng.uniform(-math.pi, math.pi))
     lifted = objects.thing(name).depth(quat) + CLEARANCE
-    return start, Goal(np.array([x, y, max(z, lifted)]), quat)
+    return start, pose_goal(np.array([x, y, max(z, lifted)]), quat)
 
 
 def _on_floor(name: str, x: float, y: float, quat: Array) -> Goal:
     """The goal with that orientation, touching the floor."""
-    return Goal(np.array([x, y, objects.thing(name).depth(quat)]), quat)
+    return pose_goal(np.array([x, y, objects.thing(name).depth(quat)]), quat)
 
 
 _MODEL = QuasiDynamic(step=0.1, rotation=0.05, joints=100.0, contact=1.0, friction=0.8, slots=10)
-_COST = Cost(contact=1.0, grasp=0.05, control=50.0, final_position=5000.0, final_orientation=50.0)
+_TIPS = ("tip0", "tip1", "tip2")
+_COST = (
+    Reach(weight=1.0, sites=_TIPS),
+    Grasp(weight=0.05, sites=_TIPS),
+    Control(weight=50.0),
+    Position(final=5000.0),
+    Rotation(final=50.0),
+)
 
 
 def _task(name: str, summary: str, sample) -> Task:
@@ -80,14 +88,15 @@ def _task(name: str, summary: str, sample) -> Task:
         optional=(objects.BUNNY,),
         build=build,
         sample=sample,
-        tips=("tip0", "tip1", "tip2"),
         cost=_COST,
-        success=Success(position=0.02, rotation=0.015),
+        success=pose_success(position=0.02, rotation=0.015),
         model=_MODEL,
         bound=0.005,
         substeps=10,
         longest=2000,
         iterations=100,
+        planner="newton",
+        uncertain=(OBJECT,),
     )
 
 

@@ -7,14 +7,14 @@ the others and the palm. The floor is visual only: an object that comes near it 
 have no torsional friction: with it a cube at rest on the tilted palm creeps farther under ComFree.
 """
 
-import dataclasses
 import math
 import pathlib
 
 import mujoco
 import numpy as np
 
-from stickslip.mpc.task import OBJECT, Array, Cost, Goal, QuasiDynamic, Success, Task
+from stickslip.mpc.cost import Cost, Distance, Fallen, Position, Posture, Reach, Rotation
+from stickslip.mpc.task import OBJECT, Array, Below, Goal, QuasiDynamic, Sampling, Task, pose_goal, pose_success
 from stickslip.mpc.tasks import objects
 from stickslip.scenes import finger as fingers
 from stickslip.scenes import look
@@ -153,7 +153,7 @@ def sample_yaw(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tupl
     start = _start(rng, mjm)
     angle = rng.choice([-0.5, 0.5]) * math.pi
     quat = _turned((0.0, 0.0, 1.0), angle, start[-4:])
-    return start, Goal(place(mjm, quat), quat)
+    return start, pose_goal(place(mjm, quat), quat)
 
 
 def sample_roll(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:
@@ -162,22 +162,22 @@ def sample_roll(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tup
     axis = (1.0, 0.0, 0.0) if rng.random() < 0.5 else (0.0, 1.0, 0.0)
     angle = rng.choice([-0.5, 0.5]) * math.pi
     quat = _turned(axis, angle, start[-4:])
-    return start, Goal(place(mjm, quat), quat)
+    return start, pose_goal(place(mjm, quat), quat)
 
 
 _MODEL = QuasiDynamic(joints=3.0, mass=_MASS)
-_ROLL_COST = Cost(
-    orientation=0.2,
-    position=(0.4, 0.4, 0.4),
-    contact=0.2,
-    posture=0.001,
-    fallen=0.2,
-    floor=FALLEN,
-    final_position=4.0,
-    final_orientation=0.2,
-)
-_YAW_COST = dataclasses.replace(_ROLL_COST, position=(0.8, 0.8, 0.8), final_position=10.0)
-"""An object that is tipped over must leave its place for a while; one that is turned need not."""
+
+
+def _cost(distance: float, position: float) -> Cost:
+    """An object that is tipped over must leave its place for a while; one that is turned need not."""
+    return (
+        Rotation(weight=0.2, final=0.2),
+        Distance(weight=distance),
+        Position(final=position),
+        Reach(weight=0.2, sites=tuple(f"{finger}_tip" for finger in FINGERS)),
+        Posture(weight=0.001),
+        Fallen(weight=0.2, height=FALLEN),
+    )
 
 
 def _task(name: str, summary: str, sample, cost: Cost) -> Task:
@@ -187,19 +187,22 @@ def _task(name: str, summary: str, sample, cost: Cost) -> Task:
         objects=OBJECTS,
         build=build,
         sample=sample,
-        tips=tuple(f"{finger}_tip" for finger in FINGERS),
         cost=cost,
-        success=Success(position=0.02, rotation=0.04),
+        success=pose_success(position=0.02, rotation=0.04),
         model=_MODEL,
         bound=0.1,
         substeps=12,
         longest=1500,
-        floor=FALLEN,
-        planner="mppi",
+        failure=Below(OBJECT, FALLEN),
+        sampling=Sampling(dt=0.004),
+        uncertain=(OBJECT,),
     )
 
 
 YAW = _task(
-    "leap-yaw", "a hand turns an object on its palm by a quarter turn about the palm's normal", sample_yaw, _YAW_COST
+    "leap-yaw",
+    "a hand turns an object on its palm by a quarter turn about the palm's normal",
+    sample_yaw,
+    _cost(0.8, 10.0),
 )
-ROLL = _task("leap-roll", "a hand tips an object on its palm over by a quarter turn", sample_roll, _ROLL_COST)
+ROLL = _task("leap-roll", "a hand tips an object on its palm over by a quarter turn", sample_roll, _cost(0.4, 4.0))

@@ -11,7 +11,8 @@ import pathlib
 import mujoco
 import numpy as np
 
-from stickslip.mpc.task import Array, Cost, Goal, QuasiDynamic, Success, Task, quat_of
+from stickslip.mpc.cost import Control, Grasp, Position, Reach, Rotation
+from stickslip.mpc.task import OBJECT, Array, Goal, QuasiDynamic, Task, pose_goal, pose_success, quat_of
 from stickslip.mpc.tasks import objects
 
 FILE = pathlib.Path(__file__).with_suffix(".xml")
@@ -41,20 +42,28 @@ def sample(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Ar
         return np.array([x, y, z]), quat_of(0.0, 0.0, rng.uniform(-0.5 * math.pi, 0.5 * math.pi))
 
     start, goal = place(), place()
-    return np.concatenate([HOME * 3, *start]), Goal(*goal)
+    return np.concatenate([HOME * 3, *start]), pose_goal(*goal)
 
 
+_TIPS = ("finger0_tip", "finger1_tip", "finger2_tip")
 TRIFINGER = Task(
     name="trifinger",
     summary="three fingers above a table move and turn an object on it",
     objects=OBJECTS,
     build=build,
     sample=sample,
-    tips=("finger0_tip", "finger1_tip", "finger2_tip"),
-    cost=Cost(contact=0.5, grasp=0.05, control=10.0, final_position=5000.0, final_orientation=50.0),
-    success=Success(position=0.02, rotation=0.04),
+    cost=(
+        Reach(weight=0.5, sites=_TIPS),
+        Grasp(weight=0.05, sites=_TIPS),
+        Control(weight=10.0),
+        Position(final=5000.0),
+        Rotation(final=50.0),
+    ),
+    success=pose_success(position=0.02, rotation=0.04),
     model=QuasiDynamic(step=0.1, rotation=0.1, joints=10.0, contact=2.0, slots=15),
     bound=0.01,
     substeps=20,
     longest=500,
+    planner="newton",
+    uncertain=(OBJECT,),
 )

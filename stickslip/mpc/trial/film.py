@@ -1,4 +1,4 @@
-"""Images of a trial: a filmstrip, and a looping film."""
+"""Images of a trial: a filmstrip with errors and costs, and a looping film."""
 
 import copy
 import io
@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from stickslip import render
-from stickslip.mpc.task import GOAL, Problem, angle
+from stickslip.mpc.task import DEFAULT, GOAL, Array, Problem
+from stickslip.mpc.trial.plant import shown_goal
 from stickslip.mpc.trial.trial import Trial
 
 STILLS = 8
@@ -18,52 +19,72 @@ SIZE = (400, 320)
 """Width and height of an image in pixels."""
 LAST = 1000
 """Duration of the last frame of a film [ms]."""
+COLOURS = ("tab:blue", "tab:orange", "tab:green")
+"""Of the errors; further ones are not drawn."""
 
 
 def pictures(problem: Problem, trial: Trial, n: int = FRAMES) -> tuple[list[render.Picture], list[int]]:
     """At most n images of a trial, evenly spaced from start to end, and the control steps they show."""
     mjm = copy.copy(problem.mjm)
-    goal = mjm.body(GOAL).id
-    mjm.body_pos[goal], mjm.body_quat[goal] = trial.goal.pos, trial.goal.quat
+    if shown_goal(mjm) >= 0 and len(trial.goal.values) >= 7:
+        goal = mjm.body(GOAL).id
+        mjm.body_pos[goal], mjm.body_quat[goal] = trial.goal.pos, trial.goal.quat
     steps = sorted(set(np.linspace(0, len(trial.frames) - 1, n).round().astype(int).tolist()))
     width, height = SIZE
     return render.images(mjm, [trial.frames[step] for step in steps], width=width, height=height), steps
 
 
+def shown_errors(problem: Problem, trial: Trial) -> Array:
+    """Errors at the start and after each control step, in the units in which they are shown, (steps + 1, k)."""
+    measures = problem.task.success.measures
+    start = problem.task.errors(problem.mjm, trial.frames[0], np.zeros(problem.mjm.nv), trial.goal)
+    errors = np.vstack([start, trial.history.reshape(-1, len(measures))])
+    return np.array([[measure.shown(float(x)) for measure, x in zip(measures, row, strict=True)] for row in errors])
+
+
 def strip(problem: Problem, trial: Trial, shown: list[render.Picture], steps: list[int]) -> bytes:
-    """A filmstrip as a PNG file: images with time and errors, and both errors over time."""
+    """A filmstrip as a PNG file: images with time and errors, the errors over time, and the terms of the cost."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     chosen = sorted(set(np.linspace(0, len(shown) - 1, STILLS).round().astype(int).tolist()))
     columns = max(2, math.ceil(len(chosen) / 2))
-    figure = Figure(figsize=(3.1 * columns, 8.2), dpi=110, layout="constrained")
+    heights = (1.0, 1.0, 0.75, 0.75) if trial.terms else (1.0, 1.0, 0.75)
+    figure = Figure(figsize=(3.1 * columns, 8.2 + 2.4 * bool(trial.terms)), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.add_gridspec(3, columns, height_ratios=(1.0, 1.0, 0.75))
-    period = problem.task.substeps * problem.mjm.opt.timestep
-    errors = np.array([trial.goal.errors(qpos) for qpos in trial.frames])
-    degrees = np.degrees([angle(rotation) for rotation in errors[:, 1]])
+    grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
+    measures, errors = problem.task.success.measures, shown_errors(problem, trial)
     for place, index in enumerate(chosen):
         ax = figure.add_subplot(grid[place // columns, place % columns])
         ax.imshow(shown[index].pixels, interpolation="none")
         ax.set_axis_off()
         step = steps[index]
-        ax.set_title(f"{step * period:.2f} s: {1e3 * errors[step, 0]:.0f} mm, {degrees[step]:.0f}°", fontsize=10)
-    time = period * np.arange(len(errors))
-    ax = figure.add_subplot(grid[2, :])
-    success = problem.task.success
-    ax.plot(time, 1e3 * errors[:, 0], color="tab:blue", label="position")
-    if math.isfinite(success.position):
-        ax.axhline(1e3 * success.position, color="tab:blue", lw=0.8, ls=":")
-    ax.set_xlabel("time [s]")
-    ax.set_ylabel("position error [mm]", color="tab:blue")
-    ax.set_ylim(bottom=0.0)
-    other = ax.twinx()
-    other.plot(time, degrees, color="tab:orange", label="rotation")
-    other.axhline(math.degrees(angle(success.rotation)), color="tab:orange", lw=0.8, ls=":")
-    other.set_ylabel("rotation error [°]", color="tab:orange")
-    other.set_ylim(bottom=0.0)
-    figure.suptitle(f"{problem.task.name}, {problem.object}, seed {trial.seed}: {trial.reason}")
+        words = [f"{error:.3g} {measure.unit}".strip() for measure, error in zip(measures, errors[step], strict=True)]
+        ax.set_title(f"{step * problem.period:.2f} s: {', '.join(words)}", fontsize=10)
+    time = problem.period * np.arange(len(errors))
+    first = figure.add_subplot(grid[2, :])
+    first.set_xlabel("time [s]")
+    for i, (measure, colour) in enumerate(zip(measures, COLOURS, strict=False)):
+        ax = first if i == 0 else first.twinx()
+        if i > 1:
+            ax.spines["right"].set_position(("outward", 45.0 * (i - 1)))
+        ax.plot(time, errors[:, i], color=colour)
+        if math.isfinite(measure.limit):
+            ax.axhline(measure.shown(measure.limit), color=colour, lw=0.8, ls=":")
+        unit = f" [{measure.unit}]" if measure.unit else ""
+        ax.set_ylabel(f"{measure.name} error{unit}", color=colour)
+        ax.set_ylim(bottom=min(0.0, float(np.nanmin(errors[:, i]))))
+    if trial.terms:
+        ax = figure.add_subplot(grid[3, :])
+        used = {name: values for name, values in trial.terms.items() if np.any(values)}
+        at = problem.period * np.arange(len(next(iter(trial.terms.values()))))
+        if used:
+            ax.stackplot(at, *used.values(), labels=used.keys(), alpha=0.8)
+            ax.legend(loc="upper right", fontsize=8)
+        ax.set_xlabel("time [s]")
+        ax.set_ylabel("cost of the state")
+    what = problem.task.name if problem.object == DEFAULT else f"{problem.task.name}, {problem.object}"
+    figure.suptitle(f"{what}, seed {trial.seed}: {trial.reason}")
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
     return buffer.getvalue()

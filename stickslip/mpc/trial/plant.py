@@ -1,9 +1,9 @@
-"""The plant: MuJoCo in C, with joint targets as input and the exact state as output."""
+"""The plant: MuJoCo in C, with controls as input and the exact state as output."""
 
 import mujoco
 import numpy as np
 
-from stickslip.mpc.task import GOAL, Array, Goal, Observation, Problem
+from stickslip.mpc.task import GOAL, Array, Goal, Observation, Problem, pose_goal
 
 _BAD = [
     int(w)
@@ -11,27 +11,26 @@ _BAD = [
 ]
 """MuJoCo's warnings about values that are not finite."""
 NOT_FINITE = "not finite"
-FELL = "fell"
 """Why a plant cannot continue."""
 
 
 class Plant:
-    """One hand with one object."""
+    """One robot, with all that it moves."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.mjm = problem.mjm
         self.mjd = mujoco.MjData(self.mjm)
-        self.goal = Goal(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
+        self.goal = pose_goal(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
 
     def reset(self, qpos: Array, goal: Goal) -> None:
-        """Start at rest at `qpos` (nq,), with the joint targets of the servos there."""
+        """Start at rest at `qpos` (nq,), with joint targets there, or with the controls of the keyframe."""
         mujoco.mj_resetData(self.mjm, self.mjd)
         self.mjd.qpos[:] = qpos
-        self.mjd.ctrl[:] = qpos[: self.problem.nr]
+        self.mjd.ctrl[:] = self.problem.start_ctrl(qpos)
         self.goal = goal
-        shown = self.mjm.body(GOAL).mocapid[0]
-        if shown >= 0:
+        shown = shown_goal(self.mjm)
+        if shown >= 0 and len(goal.values) >= 7:
             self.mjd.mocap_pos[shown], self.mjd.mocap_quat[shown] = goal.pos, goal.quat
         mujoco.mj_forward(self.mjm, self.mjd)
 
@@ -41,7 +40,7 @@ class Plant:
         return Observation(d.time, d.qpos.copy(), d.qvel.copy(), d.ctrl.copy())
 
     def command(self, target: Array) -> None:
-        """Set the joint targets (nu,) of the servos, clipped to the joint limits."""
+        """Set the controls (nu,), clipped to the joint limits or to `ctrlrange`."""
         low, high = self.problem.limits()
         self.mjd.ctrl[:] = np.clip(target, low, high)
 
@@ -54,6 +53,11 @@ class Plant:
         qpos = self.mjd.qpos
         if not np.isfinite(qpos).all() or self.mjd.warning.number[_BAD].any():
             return NOT_FINITE
-        if qpos[-5] < self.problem.task.floor:
-            return FELL
-        return ""
+        failure = self.problem.task.failure
+        return failure(self.mjm, qpos) if failure else ""
+
+
+def shown_goal(mjm: mujoco.MjModel) -> int:
+    """Index of the mocap body that shows the goal; -1 if there is none."""
+    body = mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_BODY, GOAL)
+    return int(mjm.body_mocapid[body]) if body >= 0 else -1

@@ -11,7 +11,19 @@ from typing import final
 import numpy as np
 
 from stickslip.errors import InputError
-from stickslip.mpc.task import Goal, Observation, Plan, Planner, Problem, Regrasp
+from stickslip.mpc.cost import Position, Rotation
+from stickslip.mpc.task import (
+    Array,
+    Goal,
+    Observation,
+    Plan,
+    Planner,
+    Problem,
+    Regrasp,
+    is_hand,
+    pose_errors,
+    pose_goal,
+)
 
 NOTE = "released the object to grasp it again"
 """Note of the plans that open the hand."""
@@ -30,16 +42,18 @@ class Regrasping(Planner):
     """
 
     def __init__(self, problem: Problem, inner: Planner, rule: Regrasp) -> None:
-        cost = problem.task.cost
-        if cost.final_position == cost.final_orientation == 0.0:
+        self._weights = [
+            sum(term.final for term in problem.task.cost if isinstance(term, kind)) for kind in (Position, Rotation)
+        ]
+        if not any(self._weights) or not is_hand(problem.mjm):
             raise InputError(
-                f"the cost of {problem.task.name} has final_position 0 and final_orientation 0: regrasping needs one "
-                "of them to measure progress; set one, or set regrasp to None"
+                f"{problem.task.name} must have a hand and a cost with a final weight of `Position` or `Rotation`: "
+                "regrasping measures progress by it; set one, or set regrasp to None"
             )
         self.problem, self.inner, self.rule = problem, inner, rule
-        self._period = problem.task.substeps * problem.mjm.opt.timestep
+        self._period = problem.period
         self._posture = problem.posture
-        self._goal, self._seed = Goal(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])), 0
+        self._goal, self._seed = pose_goal(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])), 0
         self._begin_trial()
 
     def _begin_trial(self) -> None:
@@ -77,17 +91,18 @@ class Regrasping(Planner):
 
     def _remaining(self, observation: Observation) -> float:
         """Remaining error, weighted as in the terminal cost."""
-        position, rotation = self._goal.errors(observation.qpos)
-        cost = self.problem.task.cost
-        return cost.final_position * position**2 + cost.final_orientation * rotation
+        position, rotation = self._errors(observation)
+        return float(self._weights[0] * position**2 + self._weights[1] * rotation)
+
+    def _errors(self, observation: Observation) -> Array:
+        return pose_errors(self.problem.mjm, observation.qpos, observation.qvel, self._goal)
 
     def _is_stuck(self, observation: Observation) -> bool:
         """Whether there was no progress for too long. Time at the goal does not count."""
-        position, rotation = self._goal.errors(observation.qpos)
         success, left = self.problem.task.success, self._remaining(observation)
         if left < (1.0 - self.rule.progress) * self._best:
             self._best, self._since = left, observation.time
-        if position < success.position and rotation < success.rotation:
+        if success.reached(self._errors(observation)):
             self._since = observation.time
             return False
         waited = observation.time + ROUNDING * self._period - self._since

@@ -2,13 +2,14 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from stickslip.errors import InputError, StickslipError
-from stickslip.mpc.task import Array, Goal, Observation, Plan, Planner, Problem
-from stickslip.mpc.trial.plant import FELL, NOT_FINITE, Plant
+from stickslip.mpc.task import FELL, Array, Goal, Observation, Plan, Planner, Problem
+from stickslip.mpc.trial.plant import NOT_FINITE, Plant
 
 SUCCESS = "success"
 TOO_LONG = "too long"
@@ -25,23 +26,25 @@ class Trial:
         seed: seed of its start, goal and planner
         reason: why it ended; "success" if the goal was reached
         steps: control steps it took
-        position: distance from the goal, mean over the last control steps that success requires [m]
-        rotation: 1 - (q.q*)^2, the same mean
+        errors: errors of the task, means over the last control steps that success requires; NaN without a step  (k,)
+        history: errors after each control step                     (steps, k)
         seconds: time each plan took [s]                            (plans,)
         frames: qpos at the start and after each control step       (steps + 1, nq)
-        goal: goal pose of the object
+        goal: the goal
         notes: notes of its plans, each once; see `Plan.note`
+        terms: terms of the cost at the state each plan began from, by name  (plans,); see `Plan.terms`
     """
 
     seed: int
     reason: str
     steps: int
-    position: float
-    rotation: float
+    errors: Array
+    history: Array
     seconds: Array
     frames: Array
     goal: Goal
     notes: tuple[str, ...] = ()
+    terms: Mapping[str, Array] = dataclasses.field(default_factory=dict)
 
     @property
     def success(self) -> bool:
@@ -58,33 +61,49 @@ class Monitor:
     """Decides when a trial is over: success, or too long."""
 
     def __init__(self, problem: Problem, goal: Goal) -> None:
-        self._task, self._goal = problem.task, goal
-        self._errors: list[tuple[float, float]] = []
+        self._problem, self._task, self._goal = problem, problem.task, goal
+        self._errors: list[Array] = []
         self._near = 0
 
-    def update(self, qpos: Array) -> str:
-        """Add the positions after a control step; returns why the trial is over, or an empty string."""
+    def update(self, qpos: Array, qvel: Array) -> str:
+        """Add the state after a control step; returns why the trial is over, or an empty string."""
         success = self._task.success
-        position, rotation = self._goal.errors(qpos)
-        self._errors.append((position, rotation))
-        self._near = self._near + 1 if position < success.position and rotation < success.rotation else 0
+        errors = np.asarray(self._task.errors(self._problem.mjm, qpos, qvel, self._goal), dtype=np.float64)
+        self._errors.append(errors)
+        self._near = self._near + 1 if success.reached(errors) else 0
         if self._near >= success.steps:
             return SUCCESS
         return TOO_LONG if len(self._errors) >= self._task.longest else ""
 
-    def errors(self) -> tuple[float, float]:
-        """Position [m] and rotation error, means over the last steps."""
-        if not self._errors:
-            return np.nan, np.nan
-        position, rotation = np.mean(self._errors[-self._task.success.steps :], axis=0)
-        return float(position), float(rotation)
+    def history(self) -> Array:
+        """Errors after each control step, (steps, k)."""
+        return np.array(self._errors).reshape(-1, len(self._task.success.measures))
+
+
+def last_errors(problem: Problem, history: Array) -> Array:
+    """Errors (k,), means over the last control steps that success requires; NaN without a step."""
+    success = problem.task.success
+    return history[-success.steps :].mean(axis=0) if len(history) else np.full(len(success.measures), np.nan)
 
 
 def draw(problem: Problem, seed: int) -> tuple[Array, Goal]:
     """Start qpos (nq,) and goal of a trial; they depend on the seed alone."""
     if seed < 0:
         raise InputError(f"seed {seed}: it must be at least 0; choose another")
-    return problem.task.sample(np.random.default_rng(seed), problem.mjm, problem.object)
+    task, nq = problem.task, problem.mjm.nq
+    drawn: Any = task.sample(np.random.default_rng(seed), problem.mjm, problem.object)
+    if not (isinstance(drawn, tuple) and len(drawn) == 2 and isinstance(drawn[1], Goal)):
+        raise InputError(
+            f"the sampler of {task.name} gives {type(drawn).__name__}: it must give a start (nq,) and a Goal; a task "
+            "without a goal gives Goal(np.zeros(0))"
+        )
+    start, goal = np.asarray(drawn[0], dtype=np.float64), drawn[1]
+    if start.shape != (nq,) or not np.isfinite(start).all() or not np.isfinite(goal.values).all():
+        raise InputError(
+            f"the sampler of {task.name} gives a start of shape {start.shape} and the goal {goal.values.tolist()}: the "
+            f"start must have {nq} positions, and all must be finite"
+        )
+    return start, goal
 
 
 class Running:
@@ -102,6 +121,7 @@ class Running:
         self._monitor = Monitor(problem, self.goal)
         self._frames = [start.copy()]
         self._notes = Notes()
+        self._terms: list[Mapping[str, float]] = []
         self.reason = ""
 
     @property
@@ -116,6 +136,7 @@ class Running:
     def take(self, plan: Plan) -> None:
         """Apply a plan for one control step."""
         self._notes.add(plan)
+        self._terms.append(plan.terms)
         self.reason = plan_error(plan, self._problem.nr)
         if self.reason:
             return
@@ -123,14 +144,23 @@ class Running:
         self._plant.advance(self._problem.task.substeps)
         qpos = self._plant.mjd.qpos.copy()
         self._frames.append(qpos)
-        self.reason = self._plant.failure() or self._monitor.update(qpos)
+        self.reason = self._plant.failure() or self._monitor.update(qpos, self._plant.mjd.qvel.copy())
 
     def end(self, seconds: Sequence[float] = ()) -> Trial:
         """Outcome of the trial, given the time each plan took [s]."""
-        position, rotation = self._monitor.errors()
-        frames, notes = np.array(self._frames), self._notes.all()
+        history = self._monitor.history()
+        terms = {name: np.array([plan[name] for plan in self._terms]) for name in (self._terms or [{}])[0]}
         return Trial(
-            self._seed, self.reason, self.steps, position, rotation, np.array(seconds), frames, self.goal, notes
+            self._seed,
+            self.reason,
+            self.steps,
+            last_errors(self._problem, history),
+            history,
+            np.array(seconds),
+            np.array(self._frames),
+            self.goal,
+            self._notes.all(),
+            terms,
         )
 
 
@@ -151,11 +181,11 @@ class Notes:
 
 
 def plan_error(plan: Plan, nr: int) -> str:
-    """Why a plan cannot be used for a hand with `nr` joints, or an empty string."""
+    """Why a plan cannot be used for a model with `nr` actuators, or an empty string."""
     shape = np.shape(plan.target)
     if shape != (nr,):
-        return f"planner: joint targets of shape {shape}, which must be ({nr},)"
-    return "" if np.isfinite(plan.target).all() else "planner: a joint target is not finite"
+        return f"planner: controls of shape {shape}, which must be ({nr},)"
+    return "" if np.isfinite(plan.target).all() else "planner: a control is not finite"
 
 
 def run(

@@ -98,11 +98,11 @@ class PlanGradient(Experiment[Settings]):
         ran = list(
             planning.many(_run, [(case, planner, trial.seed + place, longest) for place in range(trials)], trial)
         )
-        metrics = planning.metrics(ran)
+        metrics = planning.metrics(TASKS[case.task], ran)
         if case.contact is None:
             problem = compile_problem(TASKS[case.task], case.object)
             metrics |= planning.replay(problem, planner.make(problem), ran[0], REPLAYED, trial.clock)
-        return Outcome(metrics, planning.series(ran), planning.failures(ran))
+        return Outcome(metrics, planning.series(TASKS[case.task], ran), planning.failures(ran))
 
     def relate(self, result: Result) -> None:
         """How many times longer than newton another planner takes."""

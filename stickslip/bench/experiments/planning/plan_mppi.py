@@ -18,7 +18,7 @@ from stickslip.bench.experiments.planning import trials as planning
 from stickslip.bench.report import series, style
 from stickslip.bench.result import Result
 from stickslip.errors import InputError
-from stickslip.mpc.planners.mppi import planner as mppi
+from stickslip.mpc.planners.sampling import planner as sampling
 from stickslip.mpc.realtime.loop import run_realtime
 from stickslip.mpc.realtime.paced import run_paced
 from stickslip.mpc.task import Problem, compile_problem
@@ -89,19 +89,19 @@ class PlanMppi(Experiment[Settings]):
     def measure(self, case: Case, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:
         task = dataclasses.replace(TASKS[case.task], longest=settings.longest)
         problem = compile_problem(task, case.object)
-        how = mppi.Settings(samples=settings.samples, horizon=settings.horizon)
-        planner = mppi.Mppi(problem, physics, how, trial.device)
+        how = sampling.Mppi(samples=settings.samples, horizon=settings.horizon)
+        planner = sampling.Sampler(problem, physics, how, trial.device)
         metrics = _times(problem, planner, settings, trial)
         seeds = range(trial.seed, trial.seed + case.trials)
         if case.clock == LIVE:
             ran, metrics["plans_per_s"] = _live(problem, planner, seeds, trial)
         else:
             del planner  # the batch needs room of its own
-            batch = mppi.Batch(problem, physics, how, trial.device, case.trials)
+            batch = sampling.Batch(problem, physics, how, trial.device, case.trials)
             plan_time = None if case.clock == WAITING else 1e-3 * metrics["plan_p50_ms"]
             ran = _together(problem, batch, seeds, trial, plan_time)
         problems = planning.failures(ran) + planning.notes(ran)
-        return Outcome(planning.metrics(ran) | metrics, planning.series(ran), problems)
+        return Outcome(planning.metrics(task, ran) | metrics, planning.series(task, ran), problems)
 
     def relate(self, result: Result) -> None:
         """How many times faster than MuJoCo Warp a physics plans."""
@@ -149,19 +149,19 @@ class PlanMppi(Experiment[Settings]):
         return fig
 
 
-def _times(problem: Problem, planner: mppi.Mppi, settings: Settings, trial: Trial) -> dict[str, float]:
+def _times(problem: Problem, planner: sampling.Sampler, settings: Settings, trial: Trial) -> dict[str, float]:
     """Time of a plan from where a trial starts."""
     start, goal = mpc_trial.draw(problem, trial.seed)
     plant = Plant(problem)
     plant.reset(start, goal)
     planner.compile()
     planner.reset(goal, trial.seed)
-    seconds = mppi.time_plans(planner, plant.observe(), settings.plans, warmup=2, clock=trial.clock)
+    seconds = sampling.time_plans(planner, plant.observe(), settings.plans, warmup=2, clock=trial.clock)
     return {f"plan_{name}_ms": 1e3 * seconds[name] for name in ("p50", "p95")}
 
 
 def _together(
-    problem: Problem, batch: mppi.Batch, seeds: Sequence[int], trial: Trial, plan_time: float | None
+    problem: Problem, batch: sampling.Batch, seeds: Sequence[int], trial: Trial, plan_time: float | None
 ) -> list[mpc_trial.Trial]:
     """Trials side by side; a plan takes `plan_time` [s], or the plants wait if it is None."""
 
@@ -174,7 +174,7 @@ def _together(
 
 
 def _live(
-    problem: Problem, planner: mppi.Mppi, seeds: Sequence[int], trial: Trial
+    problem: Problem, planner: sampling.Sampler, seeds: Sequence[int], trial: Trial
 ) -> tuple[list[mpc_trial.Trial], float]:
     """Trials in real time one after another, and plans in a second."""
     ran, rates = [], []

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stickslip.bench.experiment import Trial
-from stickslip.mpc.task import Observation, Planner, Problem, angle
+from stickslip.mpc.task import Observation, Planner, Problem, Task
 from stickslip.mpc.trial import regrasp
 from stickslip.mpc.trial.trial import Trial as Ran
 
@@ -44,27 +44,32 @@ def _pool() -> concurrent.futures.ProcessPoolExecutor:
     return concurrent.futures.ProcessPoolExecutor(workers(), mp_context=multiprocessing.get_context("spawn"))
 
 
-def metrics(trials: Sequence[Ran]) -> dict[str, float]:
+def metrics(task: Task, trials: Sequence[Ran]) -> dict[str, float]:
     """Share of trials that succeeded, and the errors and length of those that did."""
     good = [ran for ran in trials if ran.success]
-    degrees = [math.degrees(angle(ran.rotation)) for ran in good]
+    means = {key: float(np.mean(values)) if good else math.nan for key, values in _errors(task, good).items()}
     return {
         "success": len(good) / len(trials),
         "trials": float(len(trials)),
-        "position_mm": 1e3 * float(np.mean([ran.position for ran in good])) if good else math.nan,
-        "angle_deg": float(np.mean(degrees)) if good else math.nan,
+        **means,
         "steps": float(np.median([ran.steps for ran in good])) if good else math.nan,
     }
 
 
-def series(trials: Sequence[Ran]) -> dict[str, list[float]]:
+def series(task: Task, trials: Sequence[Ran]) -> dict[str, list[float]]:
     """What was still to go at the end of each trial, and its steps."""
-    degrees = [math.degrees(angle(ran.rotation)) if math.isfinite(ran.rotation) else math.nan for ran in trials]
     return {
         "done": [float(ran.success) for ran in trials],
-        "final_position_mm": [1e3 * ran.position for ran in trials],
-        "final_angle_deg": degrees,
+        **{f"final_{key}": values for key, values in _errors(task, trials).items()},
         "trial_steps": [float(ran.steps) for ran in trials],
+    }
+
+
+def _errors(task: Task, trials: Sequence[Ran]) -> dict[str, list[float]]:
+    """Errors of all trials in the units in which they are shown."""
+    return {
+        measure.key: [measure.shown(float(ran.errors[i])) for ran in trials]
+        for i, measure in enumerate(task.success.measures)
     }
 
 
@@ -81,10 +86,9 @@ def notes(trials: Sequence[Ran]) -> list[str]:
 def replay(problem: Problem, planner: Planner, ran: Ran, most: int, clock: Callable[[], float]) -> dict[str, float]:
     """Time of a plan, with nothing else running: the planner goes once more through the states of a trial."""
     planner.reset(ran.goal, ran.seed)
-    period = problem.task.substeps * problem.mjm.opt.timestep
     seconds = []
     for step, qpos in enumerate(ran.frames[: most + 1]):
-        seen = Observation(step * period, qpos, np.zeros(problem.mjm.nv), qpos[: problem.nr])
+        seen = Observation(step * problem.period, qpos, np.zeros(problem.mjm.nv), problem.start_ctrl(qpos))
         begin = clock()
         plan = planner.plan(seen)
         taken = clock() - begin

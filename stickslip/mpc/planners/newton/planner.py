@@ -7,17 +7,17 @@ solves for the others, and searches along the step, projected onto the bounds. `
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import warp as wp
 
-from stickslip.errors import Unsupported
 from stickslip.mpc.model import kinematics, quasidynamic
 from stickslip.mpc.model.contact_rows import EDGES, ContactRows
 from stickslip.mpc.model.rotations import vec4d
 from stickslip.mpc.planners.newton import structs
 from stickslip.mpc.planners.newton.kernels import _solve_plans
-from stickslip.mpc.task import Array, Goal, Observation, Plan, Planner, Problem
+from stickslip.mpc.task import Array, Goal, Observation, Plan, Planner, Problem, pose_goal
 from stickslip.parameters import checked, parameter
 from stickslip.simulation import resolve_device
 
@@ -40,9 +40,9 @@ class Newton(Planner):
     def __init__(self, problem: Problem, settings: Settings | None = None) -> None:
         self.problem = problem
         self.settings = settings or Settings()
-        self._contacts = ContactRows(problem, problem.task.model)
         self._solver = Solver(problem, 1, self.settings)
-        self._goal = Goal(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
+        self._contacts = ContactRows(problem, self._solver.model)
+        self._goal = pose_goal(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
         self._last = np.zeros((problem.task.horizon, problem.nr))
 
     def reset(self, goal: Goal, seed: int) -> None:
@@ -74,17 +74,11 @@ class Solver:
         self, problem: Problem, nproblem: int, settings: Settings | None = None, device: str | None = "cpu"
     ) -> None:
         task = problem.task
-        given = {"orientation": task.cost.orientation, "fallen": task.cost.fallen, "position": any(task.cost.position)}
-        other = [name for name, weight in given.items() if weight]
-        if other:
-            raise Unsupported(
-                f"the planner newton does not support the running cost {', '.join(other)} of {task.name}; "
-                "set it to 0, or use the planner mppi"
-            )
+        cost, model = problem.smooth("newton")
+        self.model = model
         self.settings = settings or Settings()
         self.device = resolve_device(device)
         self.shape = (nproblem, task.horizon, problem.nr)
-        cost, model = task.cost, task.model
         with wp.ScopedDevice(self.device):
             self._weights = structs.Weights()
             for name in ("contact", "grasp", "control", "posture", "final_position", "final_orientation"):
@@ -94,7 +88,7 @@ class Solver:
             self._contact.distance = model.contact * model.distance
             self._contact.sharpness = model.sharpness
             self._contact.drop = model.mass * model.gravity / model.translation
-            self._chains = _put_chains(problem)
+            self._chains = _put_chains(problem, cost.sites)
             self._given = structs.Given()
             self._given.compliance = wp.array(quasidynamic.compliance(model, problem.nr), dtype=wp.float64)
             self._given.posture = wp.array(problem.posture, dtype=wp.float64)
@@ -188,9 +182,9 @@ class Solver:
         return w.u.numpy().reshape(self.shape).copy(), w.cost.numpy().copy(), w.iterations.numpy().copy()
 
 
-def _put_chains(problem: Problem) -> structs.Chains:
+def _put_chains(problem: Problem, sites: Sequence[str]) -> structs.Chains:
     """The joints from the world to the fingertips, on the current device."""
-    found = kinematics.chains(problem)
+    found = kinematics.chains(problem.mjm, sites)
     joints = [joint for chain in found for joint in chain.joints]
     chains = structs.Chains()
     chains.start = wp.array(np.cumsum([0, *(len(chain.joints) for chain in found)]), dtype=int)

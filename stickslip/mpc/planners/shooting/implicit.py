@@ -42,7 +42,7 @@ class Implicit(nlp.ShootingPlanner):
         super().__init__(problem, settings or Settings())
 
     def _step(self, u: Any, rows: Any, phi: Any) -> Step:
-        ca, xp, model = load(), Arrays(), self.problem.task.model
+        ca, xp, model = load(), Arrays(), self.model
         n, nv = rows.shape
         motion, force = ca.SX.sym("motion", nv), ca.SX.sym("force", n)
         compliance = xp.asarray(quasidynamic.compliance(model, nv - 6))
@@ -60,7 +60,7 @@ class Implicit(nlp.ShootingPlanner):
         )
 
     def _guess(self, u: Array, rows: Rows) -> Array:
-        model = self.problem.task.model
+        model = self.model
         steps = []
         for control in u:
             force = quasidynamic.force(np, model, rows.rows, rows.phi, control)

@@ -22,7 +22,7 @@ class Ipopt(ShootingPlanner):
 
     def _step(self, u: Any, rows: Any, phi: Any) -> Step:
         none = np.zeros(0)
-        motion = quasidynamic.displacement(Arrays(), self.problem.task.model, rows, phi, u)
+        motion = quasidynamic.displacement(Arrays(), self.model, rows, phi, u)
         nothing = load().SX.zeros(0, 1)
         return Step(motion, nothing, none, none, nothing, none, none)
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from stickslip.errors import Diverged, Unsupported
+from stickslip.errors import Diverged
 from stickslip.mpc.model import cost, kinematics
 from stickslip.mpc.model.contact_rows import EDGES, ContactRows, Rows
 from stickslip.mpc.planners.shooting.casadi_form import Arrays, load
-from stickslip.mpc.task import Array, Goal, Observation, Plan, Planner, Problem
+from stickslip.mpc.task import Array, Goal, Observation, Plan, Planner, Problem, pose_goal
 from stickslip.parameters import checked, parameter
 
 GOOD = ("Solve_Succeeded", "Solved_To_Acceptable_Level")
@@ -60,16 +60,11 @@ class ShootingPlanner(Planner):
     """Plans by a nonlinear program. A subclass defines the contact model."""
 
     def __init__(self, problem: Problem, settings: Settings | None = None) -> None:
-        weights = problem.task.cost
-        if weights.fallen or any(weights.position):
-            raise Unsupported(
-                f"{problem.task.name} has a running cost `fallen` or `position`, which has no gradient; "
-                "use the planner mppi"
-            )
         self.problem = problem
         self.settings = settings or Settings()
-        self._contacts = ContactRows(problem, problem.task.model)
-        self._goal = Goal(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
+        self.weights, self.model = problem.smooth(type(self).__name__.lower())
+        self._contacts = ContactRows(problem, self.model)
+        self._goal = pose_goal(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
         self._build()
         self._clear()
 
@@ -83,11 +78,11 @@ class ShootingPlanner(Planner):
 
     def _build(self) -> None:
         ca, xp, task, nr = load(), Arrays(), self.problem.task, self.problem.nr
-        T, n, nq = task.horizon, EDGES * task.model.slots, nr + 7
+        T, n, nq = task.horizon, EDGES * self.model.slots, nr + 7
         symbol = ca.SX.sym
         rows, phi = symbol("rows", n, nr + 6), symbol("phi", n)
         start, goal_pos, goal_quat = symbol("start", nq), symbol("goal_pos", 3), symbol("goal_quat", 4)
-        chains = kinematics.chains(self.problem)
+        chains = kinematics.chains(self.problem.mjm, self.weights.sites)
         posture = self.problem.posture
 
         u, q = symbol("u", nr), symbol("q", nq)
@@ -101,12 +96,12 @@ class ShootingPlanner(Planner):
             ut, et, qt = symbol(f"u{t}", nr), symbol(f"e{t}", self._k), symbol(f"q{t}", nq)
             motion, held = stage(ut, et, rows, phi)
             conditions += [qt - moved(before, motion), held]
-            total += cost.control(xp, task.cost, ut)
+            total += cost.control(xp, self.weights, ut)
             if t < T - 1:
-                total += cost.between(xp, task.cost, chains, posture, goal_quat, qt)
+                total += cost.between(xp, self.weights, chains, posture, qt)
             unknowns += [ut, et, qt]
             before = qt
-        total += cost.final(xp, task.cost, goal_pos, goal_quat, before)
+        total += cost.final(xp, self.weights, goal_pos, goal_quat, before)
         p = ca.vertcat(start, goal_pos, goal_quat, phi, ca.vec(rows))
         nlp = {"x": ca.vertcat(*unknowns), "p": p, "f": total, "g": ca.vertcat(*conditions)}
         self._solver = ca.nlpsol("plan", "ipopt", nlp, self._options())
@@ -159,7 +154,7 @@ class ShootingPlanner(Planner):
             raise Diverged("qpos is not finite: the planner cannot plan from it")
         qpos = np.concatenate([qpos[:-4], qpos[-4:] / np.linalg.norm(qpos[-4:])])
         found = self._contacts.at(qpos)
-        rows = found.padded(self.problem.task.model.slots)
+        rows = found.padded(self.model.slots)
         notes = []
         if len(found.phi) > len(rows.phi):
             many, slots = len(found.phi) // EDGES, len(rows.phi) // EDGES

@@ -1,4 +1,4 @@
-"""The planner `mppi`: sampling, one trial at a time; see `batch.py`."""
+"""The sampling planners, one trial at a time; see `batch.py`."""
 
 import time
 from collections.abc import Callable
@@ -6,20 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from stickslip.mpc.planners.mppi.batch import Batch, Settings, usual_physics
+from stickslip.mpc.planners.sampling.batch import Batch, usual_physics
+from stickslip.mpc.planners.sampling.settings import Cem, Dial, Mppi, Predictive, Settings
 from stickslip.mpc.task import Goal, Observation, Plan, Planner, Problem
 from stickslip.physics.base import Physics
 
-__all__ = ["Batch", "Mppi", "Settings", "time_plans", "usual_physics"]
+__all__ = ["Batch", "Cem", "Dial", "Mppi", "Predictive", "Sampler", "Settings", "time_plans", "usual_physics"]
 
 
-class Mppi(Planner):
+class Sampler(Planner):
     """Plans by sampling.
 
     Args:
         problem: the task, compiled
         physics: contact physics of the rollouts; default: `usual_physics()`
-        settings: parameters
+        settings: parameters, which say which planner it is: `Mppi`, `Predictive`, `Cem` or `Dial`
         device: "cpu", "cuda:0", ...; default: the first CUDA device, or the CPU if there is none
 
     Attributes:
@@ -48,7 +49,7 @@ class Mppi(Planner):
 
 
 def time_plans(
-    planner: Mppi,
+    planner: Sampler,
     observation: Observation,
     n: int = 100,
     warmup: int = 5,

@@ -1,1 +1,0 @@
-"""The planner `mppi`: sampling with any physics that can be captured."""
