@@ -20,9 +20,12 @@ from stickslip.mpc.trial import trial
 MODEL = """
 <mujoco model="cart-pole">
   <option timestep="0.01"/>
+  <asset>
+    <texture type="skybox" builtin="gradient" rgb1="0.95 0.95 0.93" rgb2="0.75 0.78 0.8" width="64" height="64"/>
+  </asset>
   <worldbody>
     <light pos="0 -1 3"/>
-    <camera name="overview" pos="0 -3 0.5" xyaxes="1 0 0 0 0 1"/>
+    <camera name="overview" pos="0 -2 0.1" xyaxes="1 0 0 0 0 1"/>
     <body name="cart">
       <joint name="slide" type="slide" axis="1 0 0" range="-1.5 1.5" limited="true" damping="0.1"/>
       <geom type="box" size="0.12 0.06 0.05" mass="1" rgba="0.3 0.4 0.5 1"/>

@@ -21,9 +21,11 @@ from stickslip.mpc.planners.catalogue import PLANNERS, settings_of
 from stickslip.mpc.planners.newton.planner import Newton
 from stickslip.mpc.task import compile_problem
 from stickslip.mpc.tasks import TASKS
+from stickslip.mpc.tasks.load import load_task
 from stickslip.mpc.trial import film, trial
 
 TASK = "fingertips-rotate"
+EXAMPLE = str(Path(__file__).parents[1] / "examples" / "cart_pole_task.py")
 
 
 def test_tasks_are_listed_with_their_objects(capsys):
@@ -39,7 +41,7 @@ def test_a_trial_is_stored_and_not_run_again(tmp_path, capsys, monkeypatch):
     path = tmp_path / f"plan-{TASK}-newton.json"
     stored = json.loads(path.read_text())
     assert [row["seed"] for row in stored["trials"]] == [7, 8]
-    assert all(row["success"] and row["position_mm"] < 20.0 and row["rotation"] < 0.015 for row in stored["trials"])
+    assert all(row["success"] and row["position_mm"] < 20.0 and row["angle_deg"] < 14.1 for row in stored["trials"])
     assert "2 of 2" in capsys.readouterr().out
 
     def never(*_args, **_options):
@@ -134,11 +136,62 @@ def test_two_processes_with_one_folder_lose_nothing(tmp_path):
         ([TASK, "--seed", "-1"], "seed is -1"),
         ([TASK, "--physics", "comfree"], "for planners that sample, such as --planner mppi"),
         ([TASK, "--planner", "mppi", "--physics", "magic"], "no physics named"),
+        (["nowhere.py"], "nowhere.py is not a file"),
+        ([EXAMPLE, "--realtime"], "cannot import the functions of"),
+        ([EXAMPLE + ":POLE"], "no task of"),
+        (
+            [EXAMPLE, "--planner", "newton"],
+            "my-cart-pole does not fit the planner newton: it has no quasi-dynamic model",
+        ),
     ],
 )
 def test_wrong_input_is_refused(arguments, told, tmp_path, capsys):
     assert main(["plan", *arguments, "--no-video", "--out", str(tmp_path)]) == USAGE
     assert told in " ".join(capsys.readouterr().err.split())
+
+
+def test_nothing_is_written_when_a_task_cannot_be_planned(tmp_path):
+    out = tmp_path / "out"
+    assert main(["plan", EXAMPLE, "--planner", "newton", "--no-video", "--out", str(out)]) == USAGE
+    assert not out.exists()
+
+
+def test_a_task_of_a_file_is_planned(tmp_path, capsys):
+    """A pole is swung up and balanced by a task that stickslip does not know; picture and film are drawn."""
+    command = [
+        "plan",
+        EXAMPLE,
+        "--trials",
+        "1",
+        "--planner",
+        "mppi:samples=64",
+        "--device",
+        "cpu",
+        "--out",
+        str(tmp_path),
+    ]
+    assert main(command) == OK
+    assert "1 of 1" in capsys.readouterr().out
+    stored = json.loads((tmp_path / "plan-my-cart-pole-mppi.json").read_text())
+    assert stored["order"]["source"] and stored["order"]["physics"]["name"] == "cone-sweep"
+    assert stored["parameters"]["cost"]["height"]["weight"] == 10.0
+    (row,) = stored["trials"]
+    assert row["angle_rad"] < 0.15 and row["distance_m"] < 0.15
+    assert (tmp_path / "my-cart-pole.png").exists() and (tmp_path / "my-cart-pole.gif").exists()
+
+
+def test_files_with_several_tasks_or_none_are_refused(tmp_path):
+    file = tmp_path / "some.py"
+    file.write_text("x = 1\n")
+    with pytest.raises(InputError, match="must define one stickslip.mpc.task.Task, it defines none"):
+        load_task(str(file))
+    file.write_text("from stickslip.mpc.tasks.leap import ROLL, YAW\n")
+    with pytest.raises(InputError, match="it defines ROLL, YAW; choose one with .*some.py:NAME"):
+        load_task(str(file))
+    assert load_task(f"{file}:YAW").name == "leap-yaw"
+    file.write_text("1 / 0\n")
+    with pytest.raises(InputError, match="some.py does not run: ZeroDivisionError"):
+        load_task(str(file))
 
 
 def test_parameters_of_every_planner_are_documented():

@@ -142,6 +142,9 @@ def run(
     for name in names:
         if name not in (*task.objects, *task.optional):
             raise unknown(f"object of {task.name}", name, (*task.objects, *task.optional))
+    first = compile_problem(task, names[0])
+    if what.name not in SAMPLING:
+        what.make(first)  # what does not fit shows before anything is written
     make_folder(out)
     store = Store(out / f"plan-{task.name}-{what.name}{'-realtime' if what.realtime else ''}.json", _head(what), again)
     console.print(f"[bold]{task.name}[/]: {escape(task.summary)}; planner {escape(what.planner)}, plant MuJoCo in C.")

@@ -30,7 +30,7 @@ from stickslip.parameters import parameter
 from stickslip.physics.base import Physics
 
 COMFREE = "comfree:stiffness=0.1,damping=0.002"
-"""ComFree with the paper's parameters for a hand, which `stickslip plan` uses too."""
+"""ComFree with the paper's parameters for a hand."""
 PACED, WAITING, LIVE = "", ", waiting", ", real time"
 """How the label of a case ends: by the plant's clock."""
 
@@ -71,7 +71,7 @@ class PlanMppi(Experiment[Settings]):
         "tasks": ("leap-yaw",), "objects": 1, "trials": 2, "waiting": 1, "live": 0, "longest": 2, "samples": 4,
         "horizon": 6, "plans": 1,
     }  # fmt: skip
-    only = ("mujoco", COMFREE)
+    only = ("cone-sweep", "mujoco", COMFREE)
     timing = True
 
     def cases(self, settings: Settings) -> Mapping[str, Case]:
