@@ -22,6 +22,7 @@ from stickslip.bench.experiments.friction.sheath import Sheath
 from stickslip.bench.experiments.friction.slide import Slide
 from stickslip.bench.experiments.friction.stick import Stick
 from stickslip.bench.experiments.friction.torsion import Torsion
+from stickslip.bench.experiments.planning.plan_delay import PlanDelay
 from stickslip.bench.experiments.planning.plan_gradient import PlanGradient
 from stickslip.bench.experiments.planning.plan_mppi import PlanMppi
 from stickslip.bench.experiments.smoothness.force_profile import ForceProfile
@@ -65,6 +66,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         PlanarPushing(),
         PlanGradient(),
         PlanMppi(),
+        PlanDelay(),
         Scaling(),
         Throughput(),
         Speed(),

@@ -5,14 +5,17 @@ import math
 import numpy as np
 import pytest
 
+import stickslip as ss
 from stickslip.bench import methods, runner
 from stickslip.bench.baselines.planners import IpoptPlanner, NewtonPlanner
 from stickslip.bench.experiment import Trial
 from stickslip.bench.experiments.friction.stick import Stick
+from stickslip.bench.experiments.planning import plan_delay
 from stickslip.bench.experiments.planning import trials as planning
 from stickslip.bench.experiments.planning.plan_gradient import Case, PlanGradient, Settings
 from stickslip.bench.result import load
 from stickslip.errors import InputError, Unsupported
+from stickslip.mpc.realtime.sensors import Sensors
 from stickslip.mpc.task import Goal
 from stickslip.mpc.tasks import TASKS
 from stickslip.mpc.trial.trial import Trial as Ran
@@ -66,3 +69,31 @@ def test_a_slow_planner_runs_few_cases():
         experiment.measure(Case("allegro", "duck"), IpoptPlanner(), Settings(), Trial("cpu"))
     with pytest.raises(InputError, match="no such task"):
         experiment.cases(Settings(tasks=("juggle",)))
+
+
+def test_delay_and_look_ahead_are_those_of_the_case(monkeypatch):
+    """The trials of `plan-delay` differ in these two alone."""
+    asked = []
+
+    def run(problem, batch, seeds, plan_time, *, sensors, look_ahead, progress):
+        asked.append((problem.task.name, batch.trials, list(seeds), plan_time, sensors, look_ahead))
+        return [_ran(seed, "success" if look_ahead else "fell", 0.01, 0.01, 10) for seed in seeds]
+
+    monkeypatch.setattr(plan_delay, "run_paced", run)
+    experiment = plan_delay.PlanDelay()
+    settings = plan_delay.Settings(("leap-yaw",), (0.0, 0.2), trials=2, plan_time=0.03, samples=2, horizon=1)
+    cases = experiment.cases(settings)
+    found = {
+        label: experiment.measure(case, ss.ComFree(), settings, Trial("cpu", seed=5)) for label, case in cases.items()
+    }
+    told = [(delay, look_ahead) for look_ahead in (True, False) for delay in (0.0, 0.2)]
+    assert asked == [("leap-yaw", 2, [5, 6], 0.03, Sensors(delay=delay), ahead) for delay, ahead in told]
+    assert {label: outcome.metrics["success"] for label, outcome in found.items()} == {
+        "leap-yaw, 0 ms, with look-ahead": 1.0,
+        "leap-yaw, 200 ms, with look-ahead": 1.0,
+        "leap-yaw, 0 ms, without": 0.0,
+        "leap-yaw, 200 ms, without": 0.0,
+    }
+    assert {score.case for score in experiment.scores(settings)} == {*list(cases)[1::2]}
+    with pytest.raises(InputError, match="no such task"):
+        experiment.cases(plan_delay.Settings(tasks=("juggle",)))

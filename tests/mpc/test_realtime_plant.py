@@ -269,7 +269,7 @@ def test_plant_is_the_same_again(problem: Problem) -> None:
 
 
 def test_estimator_combines_the_newest(problem: Problem) -> None:
-    estimator, nr = Estimator(problem), problem.nr
+    estimator, nr = Estimator(problem, look_ahead=False), problem.nr
 
     def state(t: float) -> JointState:
         return JointState(t, np.full(nr, t), np.full(nr, 2 * t), np.full(nr, 3 * t))
@@ -283,10 +283,10 @@ def test_estimator_combines_the_newest(problem: Problem) -> None:
         estimator.take(Envelope(9.0, message))
     assert estimator.new() and estimator.published == 8.0
     assert estimator.pose_age() == pytest.approx(0.3)
-    observation = estimator.observe()
+    observation = estimator.observe(0.7)
     np.testing.assert_array_equal(observation.qpos, [*np.full(nr, 0.5), 0.2, 0.2, 0.2, 1.0, 0.0, 0.0, 0.0])
     np.testing.assert_array_equal(observation.qvel, [*np.ones(nr), *np.zeros(6)])
     np.testing.assert_array_equal(observation.ctrl, np.full(nr, 1.5))
-    assert observation.time == 0.5 and not estimator.new()
+    assert observation.time == estimator.used == 0.5 and not estimator.new() and estimator.note == ""
     estimator.take(Envelope(9.0, state(0.6)))
     assert estimator.new()

@@ -1,7 +1,9 @@
 """One trial in real time: the planner here, the plant in a process of its own. A late plan acts late."""
 
+import collections
 import dataclasses
 import math
+import statistics
 import time
 from collections.abc import Callable
 
@@ -9,15 +11,15 @@ import numpy as np
 
 from stickslip.mpc.realtime.messages import Command, Counts, Result, Signal
 from stickslip.mpc.realtime.process import PlantProcess
-from stickslip.mpc.realtime.sensors import Estimator, Sensors
+from stickslip.mpc.realtime.sensors import STALE, Estimator, Sensors
 from stickslip.mpc.task import Array, Goal, Observation, Planner, Problem
 from stickslip.mpc.trial.trial import Notes, Trial, draw, last_errors, plan_error
 from stickslip.parameters import checked, parameter
 
 WAIT = 0.005
 """Longest wait for messages before the clock is checked again [s]."""
-STALE = 0.1
-"""Age of a joint state [s] beyond which the planner waits for the next: the channel was full while it was busy."""
+RECENT = 9
+"""Plans whose median duration is expected of the next."""
 
 
 @checked
@@ -74,6 +76,7 @@ def run_realtime(
     *,
     sensors: Sensors | None = None,
     limits: Limits | None = None,
+    look_ahead: bool = True,
     progress: Callable[[int], None] = lambda steps: None,
 ) -> Realtime:
     """Run a trial in real time. An error of the planner or the plant ends the trial and is its reason.
@@ -88,10 +91,11 @@ def run_realtime(
         seed: seed of start, goal, planner and noise
         sensors: rates, noise and delay of the measurements
         limits: how long to wait for the plant's process
+        look_ahead: plan from the state predicted for the time at which the plan acts, not from the last measurements
         progress: called with the number of control steps done
     """
     start, goal = draw(problem, seed)
-    loop = PlannerLoop(problem, planner, limits or Limits(), progress)
+    loop = PlannerLoop(problem, planner, limits or Limits(), progress, look_ahead)
     try:
         loop.warm_up(start, goal, seed)
     except TrialOver as over:
@@ -117,13 +121,21 @@ class PlannerLoop:
         notes: notes of the plans
     """
 
-    def __init__(self, problem: Problem, planner: Planner, limits: Limits, progress: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        planner: Planner,
+        limits: Limits,
+        progress: Callable[[int], None],
+        look_ahead: bool = True,
+    ) -> None:
         self.seconds: list[float] = []
         self.pose_ages: list[float] = []
         self.notes = Notes()
         self.problem, self._planner, self._limits, self._progress = problem, planner, limits, progress
         self._period = problem.task.substeps * float(problem.mjm.opt.timestep)
-        self._estimator = Estimator(problem)
+        self._estimator = Estimator(problem, look_ahead)
+        self._durations: collections.deque[float] = collections.deque(maxlen=RECENT)  # of estimate and plan
 
     def warm_up(self, start: Array, goal: Goal, seed: int) -> None:
         """Plan once and reset, so that compilation does not count. Raises TrialOver if the planner fails."""
@@ -180,20 +192,26 @@ class PlannerLoop:
 
     def _plan(self, plant: PlantProcess) -> None:
         """Plan from the newest state and send the command."""
-        self.pose_ages.append(self._estimator.pose_age())
-        observation = self._estimator.observe()
+        estimator, clock = self._estimator, time.monotonic()
+        self.pose_ages.append(estimator.pose_age())
+        now = estimator.now(clock)
+        observation = estimator.observe(now + statistics.median(self._durations or [0.0]))
         begin = time.perf_counter()
         try:
             plan = self._planner.plan(observation)
         except Exception as error:
             raise TrialOver(_failed(error)) from error
         self.seconds.append(time.perf_counter() - begin)
-        self.notes.add(plan)
+        for note in (estimator.note, plan.note):
+            self.notes.add(dataclasses.replace(plan, note=note))
         wrong = plan_error(plan, self.problem.nr)
         if wrong:
             raise TrialOver(wrong)
-        plant.publish(Command(observation.time, np.asarray(plan.target, dtype=np.float64)))
-        self._progress(round(observation.time / self._period))
+        target = np.asarray(plan.target, dtype=np.float64)
+        plant.publish(Command(estimator.used, target))
+        self._durations.append(time.monotonic() - clock)
+        estimator.sent(now + self._durations[-1], target)
+        self._progress(round(estimator.used / self._period))
 
 
 def _failed(error: Exception) -> str:

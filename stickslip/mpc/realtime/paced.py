@@ -6,6 +6,7 @@ messages take none.
 """
 
 import concurrent.futures
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
@@ -29,12 +30,12 @@ _STRIDE = 0.05
 class _Paced:
     """One trial: the plant, and the planner's estimate of its state."""
 
-    def __init__(self, problem: Problem, seed: int, sensors: Sensors) -> None:
+    def __init__(self, problem: Problem, seed: int, sensors: Sensors, look_ahead: bool) -> None:
         self.seed, self.reason = seed, ""
         self.start, self.goal = draw(problem, seed)
         self._channel, far = memory_pair()
         self._notes = Notes()
-        self._plant, self._estimator = RealtimePlant(problem, seed, sensors, far), Estimator(problem)
+        self._plant, self._estimator = RealtimePlant(problem, seed, sensors, far), Estimator(problem, look_ahead)
         self._time = 0.0
         self._plant.begin()
         self._receive()
@@ -55,21 +56,23 @@ class _Paced:
         """Whether there is a new state to plan from, or the trial is over."""
         return bool(self.reason) or self._estimator.new()
 
-    def observe(self) -> Observation:
-        """The planner's estimate; the start once the trial is over, because all plans of a batch need a state."""
+    def observe(self, plan_time: float) -> Observation:
+        """The estimate for a plan that begins now; the start once the trial is over: all plans of a batch need one."""
         if not self.reason:
-            return self._estimator.observe()
+            return self._estimator.observe(self._time + plan_time)
         nr = self._plant.problem.nr
         return Observation(0.0, self.start, np.zeros(self._plant.problem.mjm.nv), self.start[:nr].copy())
 
-    def command(self, seen: Observation, plan: Plan) -> None:
-        """Send the command that was planned from `seen`."""
+    def command(self, plan: Plan) -> None:
+        """Send the command of a plan for the last observation."""
         if self.reason:
             return
-        self._notes.add(plan)
+        for note in (self._estimator.note, plan.note):
+            self._notes.add(dataclasses.replace(plan, note=note))
         self.reason = plan_error(plan, self._plant.problem.nr)
         if not self.reason:
-            self._channel.publish(Command(seen.time, plan.target))
+            self._channel.publish(Command(self._estimator.used, plan.target))
+            self._estimator.sent(self._time, plan.target)
 
     def end(self) -> Trial:
         """Outcome of the trial."""
@@ -95,6 +98,7 @@ def run_paced(
     plan_time: float,
     *,
     sensors: Sensors | None = None,
+    look_ahead: bool = True,
     progress: Callable[[int, int], None] = lambda steps, ended: None,
 ) -> list[Trial]:
     """Run a trial for each seed. An error of the planner is raised and ends all trials.
@@ -105,6 +109,7 @@ def run_paced(
         seeds: seeds of start, goal, planner and noise
         plan_time: time that each plan takes on the simulated clock [s]
         sensors: rates, noise and delay of the measurements
+        look_ahead: plan from the state predicted for the time at which the plan acts, not from the last measurements
         progress: called after each plan with the control steps done and the number of trials that have ended
     """
     if not (math.isfinite(plan_time) and 0.0 <= plan_time <= LONGEST_PLAN):
@@ -115,7 +120,7 @@ def run_paced(
     check(problem)
     timestep = float(problem.mjm.opt.timestep)
     period = problem.task.substeps * timestep
-    trials = [_Paced(problem, seed, sensors or Sensors()) for seed in seeds]
+    trials = [_Paced(problem, seed, sensors or Sensors(), look_ahead) for seed in seeds]
     planning, pool = concurrent.futures.ThreadPoolExecutor(1), concurrent.futures.ThreadPoolExecutor(THREADS)
 
     def advance(until: float) -> None:
@@ -129,11 +134,11 @@ def run_paced(
                 now += timestep
                 advance(now)
                 continue
-            seen = [trial.observe() for trial in trials]
+            seen = list(pool.map(lambda trial: trial.observe(plan_time), trials))
             plans = planning.submit(plan_all, planners, seen)  # the plants advance meanwhile
             advance(now + plan_time)
-            for trial, what, plan in zip(trials, seen, plans.result(), strict=True):
-                trial.command(what, plan)
+            for trial, plan in zip(trials, plans.result(), strict=True):
+                trial.command(plan)
             now += max(period, plan_time)
             advance(now)
             progress(round(now / period), sum(bool(trial.reason) for trial in trials))

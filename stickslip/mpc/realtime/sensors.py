@@ -10,11 +10,14 @@ import numpy as np
 from stickslip.errors import InputError
 from stickslip.mpc.realtime.channel import Envelope
 from stickslip.mpc.realtime.messages import JointState, ObjectPose
+from stickslip.mpc.realtime.predictor import NOTE, Predictor
 from stickslip.mpc.task import Array, Observation, Problem
 from stickslip.parameters import checked, parameter
 
 SLACK = 1e-9
 """Rounding of times [s]."""
+STALE = 0.1
+"""Age of a joint state [s] beyond which it says nothing about the plant's clock, and the planner waits for the next."""
 _STREAM = 0x5E25
 """Separates the random stream of the noise from that of the trial, which has the same seed."""
 
@@ -69,52 +72,84 @@ class Sensing:
 
 
 class Estimator:
-    """The planner's state estimate: the newest joint state and the newest pose.
+    """The planner's state estimate, from the newest joint state and the newest pose.
 
-    The object's velocity is not measured and is given as zero. A difference of two poses would have a noise of
+    With `look_ahead` it is predicted to the time at which the plan will act; see `predictor.py`. Without, it is what
+    was measured last, and the object's velocity is given as zero. A difference of two poses would have a noise of
     sqrt(2) * 1 mm * 25 Hz = 35 mm/s, as fast as the objects move; and an object that is not pushed is at rest.
 
     Attributes:
         published: when the newest joint state was published, on the machine's monotonic clock [s]
+        used: time of the last joint state that was observed or skipped [s]
+        note: what went wrong with the last observation; empty: nothing
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, look_ahead: bool = True) -> None:
         self._nr, self._nv = problem.nr, problem.mjm.nv
         self._joints: JointState | None = None
         self._pose: ObjectPose | None = None
-        self._used = -np.inf  # time of the last joint state that was observed or skipped
-        self.published = -np.inf
+        self._predictor = Predictor(problem) if look_ahead else None
+        self._until = -np.inf  # time of the last prediction
+        self.published = self.used = -np.inf
+        self.note = ""
 
     def take(self, envelope: Envelope) -> None:
         """Keep a message if it is the newest of its type."""
         message = envelope.message
         if isinstance(message, JointState):
-            if self._joints is None or message.time > self._joints.time:
-                self._joints, self.published = message, envelope.published
-        elif isinstance(message, ObjectPose) and (self._pose is None or message.time > self._pose.time):
+            if self._joints is not None and message.time <= self._joints.time:
+                return
+            self._joints, self.published = message, envelope.published
+        elif isinstance(message, ObjectPose):
+            if self._pose is not None and message.time <= self._pose.time:
+                return
             self._pose = message
+        else:
+            return
+        if self._predictor is not None:
+            self._predictor.take(message)
+
+    def sent(self, time: float, target: Array) -> None:
+        """Keep a command that was sent to the plant at `time`, on the plant's clock [s]."""
+        if self._predictor is not None:
+            self._predictor.sent(time, target)
 
     def new(self) -> bool:
         """Whether there are a pose and a joint state that was neither observed nor skipped."""
-        return self._joints is not None and self._pose is not None and self._joints.time > self._used
+        return self._joints is not None and self._pose is not None and self._joints.time > self.used
 
     def skip(self) -> None:
         """Wait for the next joint state."""
         if self._joints is not None:
-            self._used = self._joints.time
+            self.used = self._joints.time
 
     def pose_age(self) -> float:
         """How much older the pose is than the joint state [s]."""
         return self._joints.time - self._pose.time if self._joints and self._pose else np.nan
 
-    def observe(self) -> Observation:
-        """The estimate at the time of the joint state; there must be a joint state and a pose."""
+    def now(self, clock: float) -> float:
+        """The plant's time [s] when the machine's monotonic clock shows `clock` [s]; there must be a joint state."""
+        assert self._joints is not None
+        return self._joints.time + min(STALE, max(0.0, clock - self.published))
+
+    def observe(self, acts: float) -> Observation:
+        """The estimate for a plan that will act at the plant's time `acts` [s]; there must be a joint state and a pose.
+
+        Its time is that at which the plan acts, or that of the joint state without look-ahead.
+        """
         assert self._joints is not None and self._pose is not None
         self.skip()
+        self.note = ""
+        if self._predictor is not None:
+            self._until = max(self._until, acts)  # a planner's time never goes back
+            predicted = self._predictor.predict(self._until)
+            if predicted is not None:
+                return predicted
+            self.note = NOTE
         qvel = np.zeros(self._nv)
         qvel[: self._nr] = self._joints.qvel
         qpos = np.concatenate([self._joints.qpos, self._pose.pos, self._pose.quat])
-        return Observation(self._joints.time, qpos, qvel, self._joints.ctrl.copy())
+        return Observation(max(self._joints.time, self._until), qpos, qvel, self._joints.ctrl.copy())
 
 
 def rotated(quat: Array, rotation: Array) -> Array:
