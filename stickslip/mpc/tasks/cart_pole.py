@@ -1,8 +1,8 @@
 """A cart on a rail with a motor, and a pole that is to be swung up and balanced.
 
 The pole is 0.6 m long and weighs 0.2 kg, the cart 1 kg. Joints: position of the cart [m], angle of the pole [rad]: zero
-is upright, pi is hanging. Control: force on the cart [N]. The goal holds the position of the cart [m]. The motor cannot
-hold the pole at the side: it takes a few swings. There are no contacts.
+is upright, pi is hanging. Control: force on the cart [N]. The goal holds the position of the cart [m]. Full force
+from rest does not lift the pole: it must swing. There are no contacts.
 """
 
 import math
@@ -29,9 +29,7 @@ def build(name: str) -> mujoco.MjSpec:
     return spec
 
 
-def sample(
-    rng: np.random.Generator, mjm: mujoco.MjModel, name: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def sample(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The pole hangs, nearly; cart and goal are near the middle of the rail."""
     x, goal = rng.uniform(-REACH, REACH, 2)
     return np.array([x, math.pi + rng.uniform(-SWAY, SWAY)]), np.array([goal])

@@ -1,9 +1,9 @@
 """A gripper on three slides that grasps the handle of a drawer and opens it.
 
-Joints: x, y, z of the gripper, upper and lower finger, opening of the drawer, all in metres. Controls: targets of the
-first five; a finger at zero is closed. The goal holds the opening [m]. A drawer of 2.7 kg needs 5 N to move and 30 N s/m
-more to move fast. A finger presses with 20 N at most, its friction with the handle is 1. The bars of handle, fingers and
-palm are capsules; they touch one another and the front of the drawer. The cabinet touches nothing.
+Joints: x, y, z of the gripper, upper and lower finger, opening of the drawer [m]. Controls: targets of the first five;
+a finger at zero is closed. The goal holds the opening [m]. The drawer weighs 2.7 kg and has 5 N of dry friction and a
+damping of 30 N s/m. A finger presses with 20 N at most; its friction with the handle is 1. Handle, fingers and palm are
+capsules. Fingers and palm touch handle and front of the drawer; the cabinet touches nothing.
 """
 
 import pathlib
@@ -21,7 +21,7 @@ OPEN = (0.08, 0.25)
 AJAR = 0.03
 """Largest opening at the start [m]."""
 BEFORE = (-0.08, 0.05)
-"""Range of the gripper's x at the start [m]: 0.23 to 0.07 m in front of the closed handle, if that moves by `AJAR`."""
+"""Range of the gripper's x at the start [m]: 0.10 to 0.23 m in front of the handle of a closed drawer."""
 ASIDE = 0.08
 """Largest distance of the gripper from the height and middle of the handle at the start, along y and z [m]."""
 GRIP = (0.01, 0.04)
@@ -37,9 +37,7 @@ def build(name: str) -> mujoco.MjSpec:
     return spec
 
 
-def sample(
-    rng: np.random.Generator, mjm: mujoco.MjModel, name: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def sample(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The gripper in front of the handle and aside of it, the drawer nearly closed; the goal is open."""
     x = rng.uniform(*BEFORE)
     y, z = rng.uniform(-ASIDE, ASIDE, 2)

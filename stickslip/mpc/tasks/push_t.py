@@ -20,7 +20,7 @@ HEIGHT = 0.5 * push_t.HEIGHT
 """Height of the center of T and finger [m]."""
 REACH = 0.12
 """Largest distance of the T's start and goal from the middle, along x and y [m]."""
-TURN = 0.5 * math.pi
+TURN = math.pi
 """Largest angle between start and goal [rad]."""
 TABLE = 0.3
 """Largest distance of the finger's start from the middle, along x and y [m]; its servos reach 0.4 m."""
@@ -35,10 +35,8 @@ def build(name: str) -> mujoco.MjSpec:
     return spec
 
 
-def sample(
-    rng: np.random.Generator, mjm: mujoco.MjModel, name: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The T near the middle, the goal near the middle and within a quarter turn of it, the finger beside the T."""
+def sample(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The T near the middle, the goal near the middle with any heading, the finger beside the T."""
     x, y, goal_x, goal_y = rng.uniform(-REACH, REACH, 4)
     yaw = rng.uniform(-math.pi, math.pi)
     turn = rng.uniform(-TURN, TURN)

@@ -1,9 +1,10 @@
 """A robot of 12 kg with four legs of three hinges, that walks with a commanded velocity.
 
-It is the robot of the benchmark of speed, without dry friction in its joints. Joints: the trunk's free joint, then hip,
-thigh and calf of the legs front left, front right, rear left, rear right. Controls: joint targets [rad]. The goal holds
-the velocity of the trunk in its own frame: vx, vy [m/s] and the yaw rate [rad/s]. Sensors: velocity (3,) and angular
-velocity (3,) of the trunk in its frame, and its z axis in the world (3,). Feet and trunk touch only the floor.
+It is the robot of the benchmark of speed, without dry friction in its joints and with damped servos. Joints: the
+trunk's free joint, then hip, thigh and calf of the legs front left, front right, rear left, rear right. Controls: joint
+targets [rad]. The goal holds the velocity of the trunk in its own frame: vx, vy [m/s] and the yaw rate [rad/s].
+Sensors: velocity (3,) and angular velocity (3,) of the trunk in its frame, and its z axis in the world (3,). Feet and
+trunk touch only the floor. Targets are bounded more tightly than joints: by postures that a walk needs.
 """
 
 import math
@@ -34,9 +35,7 @@ def build(name: str) -> mujoco.MjSpec:
     return spec
 
 
-def sample(
-    rng: np.random.Generator, mjm: mujoco.MjModel, name: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def sample(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The robot stands at home with any heading; the command is forwards, sideways and turning at once."""
     start = mjm.key("home").qpos.copy()
     heading = rng.uniform(-math.pi, math.pi)

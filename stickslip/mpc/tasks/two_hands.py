@@ -3,8 +3,8 @@
 A hand is a palm on three slides with a wrist of two hinges, yaw and roll, and three fingers of two hinges, 11 joints in
 all. The hands face each other along x, the box is between them. Joints: left hand, right hand, the box's free joint.
 Controls: joint targets in the order of the joints [m or rad]; forward is towards the box for both. The goal holds
-position [m] and orientation, a quaternion, of the box. Fingertips and palms touch the box and the floor, not each other.
-The box is 22 cm long and weighs 0.5 kg; hands of 5 cm must press from both sides and lift together.
+position [m] and orientation, a quaternion, of the box. Fingertips and palms touch box and floor, not each other. The
+box is 22 cm long and weighs 0.5 kg; hands of 5 cm must press from both sides and lift together.
 """
 
 import math
@@ -29,7 +29,7 @@ REACH = 0.05
 """Largest distance of the goal from the middle, along x and y [m]."""
 LIFT = (0.05, 0.15)
 """Range of the height of the goal above the box on the floor [m]."""
-YAW, ROLL = 0.4, 0.6
+YAW, ROLL = 0.5, 0.8
 """Largest turn of the goal about the vertical, and about the line between the hands [rad]."""
 
 
@@ -41,9 +41,7 @@ def build(name: str) -> mujoco.MjSpec:
     return spec
 
 
-def sample(
-    rng: np.random.Generator, mjm: mujoco.MjModel, name: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def sample(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The hands at home, the box between them, a little off; the goal is in the air, turned about two axes."""
     start = mjm.key("home").qpos.copy()
     x, y = rng.uniform(-NOISE, NOISE, 2)
@@ -56,7 +54,9 @@ def sample(
 def _quat(roll: float, yaw: float) -> NDArray[np.float64]:
     """Unit quaternion, w first, of a rotation about x, then one about the fixed z [rad]."""
     a, b = 0.5 * roll, 0.5 * yaw
-    return np.array([math.cos(a) * math.cos(b), math.sin(a) * math.cos(b), math.sin(a) * math.sin(b), math.cos(a) * math.sin(b)])
+    return np.array(
+        [math.cos(a) * math.cos(b), math.sin(a) * math.cos(b), math.sin(a) * math.sin(b), math.cos(a) * math.sin(b)]
+    )
 
 
 def goal_pose(goal: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
