@@ -24,6 +24,7 @@ from stickslip.bench.experiments.friction.stick import Stick
 from stickslip.bench.experiments.friction.torsion import Torsion
 from stickslip.bench.experiments.planning.plan_delay import PlanDelay
 from stickslip.bench.experiments.planning.plan_gradient import PlanGradient
+from stickslip.bench.experiments.planning.plan_mismatch import PlanMismatch
 from stickslip.bench.experiments.planning.plan_mppi import PlanMppi
 from stickslip.bench.experiments.smoothness.force_profile import ForceProfile
 from stickslip.bench.experiments.smoothness.planar_pushing import PlanarPushing
@@ -67,6 +68,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         PlanGradient(),
         PlanMppi(),
         PlanDelay(),
+        PlanMismatch(),
         Scaling(),
         Throughput(),
         Speed(),

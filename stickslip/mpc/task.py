@@ -41,7 +41,8 @@ def _degrees(rotation: float) -> float:
     return math.degrees(angle(rotation)) if math.isfinite(rotation) else math.nan
 
 
-def _millimetres(distance: float) -> float:
+def millimetres(distance: float) -> float:
+    """A distance [m] in mm."""
     return 1e3 * distance
 
 
@@ -91,7 +92,7 @@ class Success:
 def pose_success(position: float, rotation: float, steps: int = 20) -> Success:
     """Success of `pose_errors`: largest position error [m] and rotation error 1 - (q.q*)^2; infinity: any."""
     measures = (
-        Measure("position", position, "mm", _millimetres),
+        Measure("position", position, "mm", millimetres),
         Measure("angle", rotation, "deg", _degrees),
     )
     return Success(measures, steps)
@@ -239,6 +240,7 @@ class Task:
         optional: further objects, which need an optional package
         extra: extra of stickslip that the scene needs; empty: none
         regrasp: when the hand releases the object and grasps it again; None: never
+        shown: pose of the mocap body `goal`, given the goal's values; None: the first seven, if there are as many
         uncertain: bodies whose friction, mass and size a plan may doubt; see `variation.py`
     """
 
@@ -262,7 +264,14 @@ class Task:
     optional: tuple[str, ...] = ()
     extra: str = ""
     regrasp: Regrasp | None = None
+    shown: Callable[[Array], tuple[Array, Array]] | None = None
     uncertain: tuple[str, ...] = ()
+
+    def goal_pose(self, goal: Goal) -> tuple[Array, Array] | None:
+        """Position and orientation of the body that shows a goal; None if there is nothing to show."""
+        if self.shown is not None:
+            return self.shown(goal.values)
+        return (goal.pos, goal.quat) if len(goal.values) >= 7 else None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import stickslip as ss
+from stickslip.mpc.task import Goal, Task
 from stickslip.mpc.tasks import cart_pole, drawer, push_t, quadruped, two_hands
 from stickslip.physics.base import Physics
 
@@ -17,7 +18,7 @@ SHOWN = [param for param, task in zip(MODULES, TASKS, strict=True) if task is no
 SEEDS = range(100)
 SIZES = {push_t: (9, 8, 2), cart_pole: (2, 2, 1), quadruped: (19, 18, 12), drawer: (6, 6, 5), two_hands: (29, 28, 22)}
 """nq, nv and nu."""
-GOALS = {push_t: 3, cart_pole: 1, quadruped: 3, drawer: 1, two_hands: 7}
+GOALS = {push_t: 3, cart_pole: 1, quadruped: 2, drawer: 1, two_hands: 7}
 SITES = {
     push_t: ("finger", "object"),
     cart_pole: ("tip",),
@@ -32,7 +33,8 @@ def compiled(task: types.ModuleType) -> mujoco.MjModel:
 
 
 def draw(task: types.ModuleType, mjm: mujoco.MjModel, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    return task.sample(np.random.default_rng(seed), mjm, task.OBJECTS[0])
+    start, goal = task.sample(np.random.default_rng(seed), mjm, task.OBJECTS[0])
+    return start, goal.values
 
 
 def at_home(mjm: mujoco.MjModel) -> mujoco.MjData:
@@ -77,14 +79,17 @@ def test_goal_is_shown_without_contacts(task: types.ModuleType) -> None:
     assert not mjm.geom_contype[geoms].any()
     assert not mjm.geom_conaffinity[geoms].any()
     _, goal = draw(task, mjm, 0)
-    pos, quat = task.goal_pose(goal)
+    (planned,) = [value for value in vars(task).values() if isinstance(value, Task)]
+    pose = planned.goal_pose(Goal(goal))
+    assert pose is not None
+    pos, quat = pose
     assert pos.shape == (3,)
     assert np.linalg.norm(quat) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("task", MODULES)
 def test_home_is_quiet(task: types.ModuleType) -> None:
-    """With the controls of the keyframe nothing moves by 3 mm or 3 mrad in two seconds, and all is still at the end."""
+    """With the controls of the keyframe nothing moves by 2 mm or 2 mrad in two seconds, and all is still at the end."""
     mjm = compiled(task)
     mjd = at_home(mjm)
     assert deepest(mjd) > -0.001
@@ -92,7 +97,7 @@ def test_home_is_quiet(task: types.ModuleType) -> None:
     for _ in range(1000):
         mujoco.mj_step(mjm, mjd)
         mujoco.mj_differentiatePos(mjm, drift, 1.0, home, mjd.qpos)
-        assert np.abs(drift).max() < 0.003
+        assert np.abs(drift).max() < 0.002
     assert np.abs(mjd.qvel).max() < 0.001
 
 

@@ -233,7 +233,7 @@ def test_an_observation_is_of_the_time_at_which_its_plan_acts(problem: Problem, 
 
 def test_commands_carry_the_time_of_their_joint_state(problem: Problem) -> None:
     """The plant refuses commands from the future, and its latencies are from the joint state on."""
-    trial = paced._Paced(problem, 0, Sensors(joint_rate=50.0), look_ahead=True)
+    trial = paced._Paced(problem, problem, 0, Sensors(joint_rate=50.0), look_ahead=True)
     trial.advance(0.052)  # joint state at 40 ms
     seen = trial.observe(0.03)
     assert seen.time == pytest.approx(0.082)

@@ -30,12 +30,12 @@ _STRIDE = 0.05
 class _Paced:
     """One trial: the plant, and the planner's estimate of its state."""
 
-    def __init__(self, problem: Problem, seed: int, sensors: Sensors, look_ahead: bool) -> None:
+    def __init__(self, problem: Problem, believed: Problem, seed: int, sensors: Sensors, look_ahead: bool) -> None:
         self.seed, self.reason = seed, ""
         self.start, self.goal = draw(problem, seed)
         self._channel, far = memory_pair()
         self._notes = Notes()
-        self._plant, self._estimator = RealtimePlant(problem, seed, sensors, far), Estimator(problem, look_ahead)
+        self._plant, self._estimator = RealtimePlant(problem, seed, sensors, far), Estimator(believed, look_ahead)
         self._time = 0.0
         self._plant.begin()
         self._receive()
@@ -99,6 +99,7 @@ def run_paced(
     *,
     sensors: Sensors | None = None,
     look_ahead: bool = True,
+    believed: Problem | None = None,
     progress: Callable[[int, int], None] = lambda steps, ended: None,
 ) -> list[Trial]:
     """Run a trial for each seed. An error of the planner is raised and ends all trials.
@@ -110,6 +111,7 @@ def run_paced(
         plan_time: time that each plan takes on the simulated clock [s]
         sensors: rates, noise and delay of the measurements
         look_ahead: plan from the state predicted for the time at which the plan acts, not from the last measurements
+        believed: what the planner takes the plant for, if that is another model; see `variation.varied`
         progress: called after each plan with the control steps done and the number of trials that have ended
     """
     if not (math.isfinite(plan_time) and 0.0 <= plan_time <= LONGEST_PLAN):
@@ -120,7 +122,7 @@ def run_paced(
     check(problem)
     timestep = float(problem.mjm.opt.timestep)
     period = problem.task.substeps * timestep
-    trials = [_Paced(problem, seed, sensors or Sensors(), look_ahead) for seed in seeds]
+    trials = [_Paced(problem, believed or problem, seed, sensors or Sensors(), look_ahead) for seed in seeds]
     planning, pool = concurrent.futures.ThreadPoolExecutor(1), concurrent.futures.ThreadPoolExecutor(THREADS)
 
     def advance(until: float) -> None:

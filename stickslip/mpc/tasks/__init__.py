@@ -3,7 +3,18 @@
 from pathlib import Path
 
 from stickslip.mpc.task import Task
-from stickslip.mpc.tasks import allegro, fingertips, leap, menagerie, trifinger
+from stickslip.mpc.tasks import (
+    allegro,
+    cart_pole,
+    drawer,
+    fingertips,
+    leap,
+    menagerie,
+    push_t,
+    quadruped,
+    trifinger,
+    two_hands,
+)
 
 FOLDER = Path(__file__).parent
 """Where the MJCF files of tasks are."""
@@ -18,6 +29,11 @@ TASKS: dict[str, Task] = {
         allegro.ALLEGRO,
         leap.YAW,
         leap.ROLL,
+        push_t.PUSH_T,
+        cart_pole.CART_POLE,
+        quadruped.QUADRUPED,
+        drawer.DRAWER,
+        two_hands.TWO_HANDS,
         menagerie.ALLEGRO,
         menagerie.YAW,
         menagerie.ROLL,

@@ -10,7 +10,10 @@ import pathlib
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
+import warp as wp
+
+from stickslip.mpc.cost import Names, State, Term
+from stickslip.mpc.task import Array, Goal, Measure, Sampling, Success, Task, millimetres
 
 FILE = pathlib.Path(__file__).with_suffix(".xml")
 OBJECTS = ("drawer",)
@@ -37,14 +40,64 @@ def build(name: str) -> mujoco.MjSpec:
     return spec
 
 
-def sample(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def sample(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:
     """The gripper in front of the handle and aside of it, the drawer nearly closed; the goal is open."""
     x = rng.uniform(*BEFORE)
     y, z = rng.uniform(-ASIDE, ASIDE, 2)
     grip = rng.uniform(*GRIP)
-    return np.array([x, y, z, grip, grip, rng.uniform(0.0, AJAR)]), np.array([rng.uniform(*OPEN)])
+    return np.array([x, y, z, grip, grip, rng.uniform(0.0, AJAR)]), Goal(np.array([rng.uniform(*OPEN)]))
 
 
-def goal_pose(goal: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def goal_pose(goal: Array) -> tuple[Array, Array]:
     """Position [m] and orientation, a quaternion, of the body that shows the goal."""
     return np.array([FRONT[0] - goal[0], *FRONT[1:]]), np.array([1.0, 0.0, 0.0, 0.0])
+
+
+@wp.func
+def _opening(s: State) -> float:
+    return wp.abs(s.qpos[5] - s.goal[0])
+
+
+def _grasp(names: Names) -> wp.Function:
+    grasp, handle, upper, lower = (names.site(name) for name in ("grasp", "handle", *TIPS))
+
+    @wp.func
+    def grasped(s: State) -> float:
+        """Distances of the gripper and of its fingertips from the handle [m]."""
+        there = s.site_pos[handle]
+        tips = wp.length(s.site_pos[upper] - there) + wp.length(s.site_pos[lower] - there)
+        return 2.0 * wp.length(s.site_pos[grasp] - there) + tips
+
+    return grasped
+
+
+@wp.func
+def _speed(s: State) -> float:
+    arm = s.qvel[0] * s.qvel[0] + s.qvel[1] * s.qvel[1] + s.qvel[2] * s.qvel[2]
+    return 0.2 * arm + s.qvel[5] * s.qvel[5]
+
+
+def errors(mjm: mujoco.MjModel, qpos: Array, qvel: Array, goal: Goal) -> Array:
+    """Distance of the drawer from the opening that is wanted [m]."""
+    return np.array([abs(qpos[5] - goal.values[0])])
+
+
+DRAWER = Task(
+    name="drawer",
+    summary="a gripper grasps the handle of a drawer and opens it",
+    objects=OBJECTS,
+    build=build,
+    sample=sample,
+    cost=(
+        Term("opening", _opening, weight=10.0, final=10.0),
+        Term("grasp", _grasp, weight=2.0, final=2.0),
+        Term("speed", _speed, weight=0.1, final=0.1),
+    ),
+    success=Success((Measure("opening", 0.01, "mm", millimetres),), steps=25),
+    errors=errors,
+    substeps=20,
+    longest=250,
+    planner="mppi:samples=64,top_fraction=0.9,temperature=0.1",
+    sampling=Sampling(dt=0.005, horizon=120, knot_steps=40, std=0.2, spline="linear"),
+    shown=goal_pose,
+)

@@ -12,8 +12,10 @@ import pathlib
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
+import warp as wp
 
+from stickslip.mpc.cost import Names, Rotation, State, Term
+from stickslip.mpc.task import OBJECT, Array, Goal, Sampling, Task, pose_goal, pose_success
 from stickslip.scenes import finger
 
 FILE = pathlib.Path(__file__).with_suffix(".xml")
@@ -41,17 +43,17 @@ def build(name: str) -> mujoco.MjSpec:
     return spec
 
 
-def sample(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def sample(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Array, Goal]:
     """The hands at home, the box between them, a little off; the goal is in the air, turned about two axes."""
     start = mjm.key("home").qpos.copy()
     x, y = rng.uniform(-NOISE, NOISE, 2)
     start[-7:] = x, y, HALF[2], *_quat(0.0, rng.uniform(-ASKEW, ASKEW))
     goal_x, goal_y = rng.uniform(-REACH, REACH, 2)
     quat = _quat(rng.uniform(-ROLL, ROLL), rng.uniform(-YAW, YAW))
-    return start, np.array([goal_x, goal_y, HALF[2] + rng.uniform(*LIFT), *quat])
+    return start, pose_goal(np.array([goal_x, goal_y, HALF[2] + rng.uniform(*LIFT)]), quat)
 
 
-def _quat(roll: float, yaw: float) -> NDArray[np.float64]:
+def _quat(roll: float, yaw: float) -> Array:
     """Unit quaternion, w first, of a rotation about x, then one about the fixed z [rad]."""
     a, b = 0.5 * roll, 0.5 * yaw
     return np.array(
@@ -59,6 +61,71 @@ def _quat(roll: float, yaw: float) -> NDArray[np.float64]:
     )
 
 
-def goal_pose(goal: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Position [m] and orientation, a quaternion, of the body that shows the goal."""
-    return goal[:3], goal[3:]
+def _position(names: Names) -> wp.Function:
+    body = names.body(OBJECT)
+
+    @wp.func
+    def position(s: State) -> float:
+        """Distance of the box from its goal [m], smooth at zero."""
+        return wp.sqrt(wp.length_sq(s.body_pos[body] - wp.vec3(s.goal[0], s.goal[1], s.goal[2])) + 1.0e-6)
+
+    return position
+
+
+def _reach(names: Names) -> wp.Function:
+    left, right = (_side(names, hand) for hand in HANDS)
+
+    @wp.func
+    def reach(s: State) -> float:
+        """Distances of the fingertips, and of their middle, from the side of the box they are to press [m]."""
+        return left(s) + right(s)
+
+    return reach
+
+
+def _side(names: Names, hand: str) -> wp.Function:
+    side = names.site(f"{hand}_side")
+    thumb, front, back = (names.site(tip) for tip in TIPS if tip.startswith(hand))
+
+    @wp.func
+    def reach(s: State) -> float:
+        a = s.site_pos[thumb] - s.site_pos[side]
+        b = s.site_pos[front] - s.site_pos[side]
+        c = s.site_pos[back] - s.site_pos[side]
+        return wp.length((a + b + c) / 3.0) + 0.5 * (wp.length(a) + wp.length(b) + wp.length(c))
+
+    return reach
+
+
+def _speed(names: Names) -> wp.Function:
+    first = names.qvel(OBJECT)
+
+    @wp.func
+    def speed(s: State) -> float:
+        total = float(0.0)
+        for i in range(6):
+            total += s.qvel[first + i] * s.qvel[first + i]
+        return total
+
+    return speed
+
+
+TWO_HANDS = Task(
+    name="two-hands",
+    summary="two hands lift a box that is too large for one, and turn it in the air",
+    objects=OBJECTS,
+    build=build,
+    sample=sample,
+    cost=(
+        Term("position", _position, weight=10.0, final=10.0),
+        Rotation(weight=8.0, final=8.0),
+        Term("reach", _reach, weight=4.0, final=4.0),
+        Term("speed", _speed, weight=0.005, final=0.005),
+    ),
+    success=pose_success(position=0.03, rotation=math.sin(0.1) ** 2, steps=20),
+    substeps=20,
+    longest=250,
+    planner="mppi:samples=128,top_fraction=0.9,temperature=0.1",
+    sampling=Sampling(dt=0.005, horizon=120, knot_steps=40, std=0.12, spline="linear"),
+    uncertain=(OBJECT,),
+)

@@ -26,9 +26,10 @@ COLOURS = ("tab:blue", "tab:orange", "tab:green")
 def pictures(problem: Problem, trial: Trial, n: int = FRAMES) -> tuple[list[render.Picture], list[int]]:
     """At most n images of a trial, evenly spaced from start to end, and the control steps they show."""
     mjm = copy.copy(problem.mjm)
-    if shown_goal(mjm) >= 0 and len(trial.goal.values) >= 7:
+    pose = problem.task.goal_pose(trial.goal)
+    if shown_goal(mjm) >= 0 and pose is not None:
         goal = mjm.body(GOAL).id
-        mjm.body_pos[goal], mjm.body_quat[goal] = trial.goal.pos, trial.goal.quat
+        mjm.body_pos[goal], mjm.body_quat[goal] = pose
     steps = sorted(set(np.linspace(0, len(trial.frames) - 1, n).round().astype(int).tolist()))
     width, height = SIZE
     return render.images(mjm, [trial.frames[step] for step in steps], width=width, height=height), steps

@@ -30,8 +30,9 @@ class Plant:
         self.mjd.ctrl[:] = self.problem.start_ctrl(qpos)
         self.goal = goal
         shown = shown_goal(self.mjm)
-        if shown >= 0 and len(goal.values) >= 7:
-            self.mjd.mocap_pos[shown], self.mjd.mocap_quat[shown] = goal.pos, goal.quat
+        pose = self.problem.task.goal_pose(goal)
+        if shown >= 0 and pose is not None:
+            self.mjd.mocap_pos[shown], self.mjd.mocap_quat[shown] = pose
         mujoco.mj_forward(self.mjm, self.mjd)
 
     def observe(self) -> Observation:
