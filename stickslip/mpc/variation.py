@@ -22,11 +22,14 @@ def bodies(problem: Problem) -> list[int]:
     return [problem.mjm.body(name).id for name in task.uncertain]
 
 
-def factors(models: int, spread: float) -> Array:
-    """Factors of friction, mass and size (models, 3): 1 in the first, within 1 +- spread in the others."""
-    drawn = np.ones((models, len(WHAT)))
-    if models > 1:
-        drawn[1:] += spread * np.array([[2.0 * _halton(i, base) - 1.0 for base in (2, 3, 5)] for i in range(1, models)])
+def factors(models: int, spread: float, size_spread: float) -> Array:
+    """Factors of friction, mass and size (models, 3): 1 in the first, within 1 +- spread in the others.
+
+    The size has a spread of its own: it is seen, and an object that is larger than it was seen starts inside its palm.
+    """
+    drawn, widths = np.ones((models, len(WHAT))), np.array([spread, spread, size_spread])
+    for i in range(1, models):
+        drawn[i] += widths * [2.0 * _halton(i, base) - 1.0 for base in (2, 3, 5)]
     return drawn
 
 

@@ -431,6 +431,7 @@ def test_a_physics_that_loops_on_the_host_is_refused():
         {"top_fraction": 1.5},
         {"models": 0},
         {"spread": 1.0},
+        {"size_spread": -0.1},
         {"risk": "low"},
         {"spline": "bezier"},
     ],
@@ -604,14 +605,14 @@ def test_an_ensemble_is_judged_by_its_mean_or_its_worst():
     seen.qvel[-6:] = 0.5
     found = {}
     for risk in ("mean", "worst"):
-        settings = Mppi(samples=4, horizon=20, knot_steps=5, models=3, spread=0.5, risk=risk)
+        settings = Mppi(samples=4, horizon=20, knot_steps=5, models=3, spread=0.5, size_spread=0.5, risk=risk)
         planner = Sampler(problem, physics, settings, "cpu")
         planner.reset(GOAL, 2)
         planner.plan(seen)
         found[risk] = read(planner.batch._cost)
         mass = planner.batch.sim.m.body_mass.numpy()[:, problem.mjm.body("object").id]
     each = []
-    factors = variation.factors(3, 0.5)
+    factors = variation.factors(3, 0.5, 0.5)
     np.testing.assert_allclose(mass, np.tile(0.05 * factors[:, 1], 4), rtol=1e-6)
     for friction, of_mass, size in factors:
         other = variation.varied(problem, friction=friction, mass=of_mass, size=size)

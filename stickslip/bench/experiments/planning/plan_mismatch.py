@@ -36,7 +36,8 @@ class Settings:
     trials: int = parameter(20, "trials of a case", low=1, high=10_000)
     rollouts: int = parameter(256, "rollouts of a plan, over all models", low=4, high=1 << 20)
     models: int = parameter(4, "models of an ensemble", low=2, high=1000)
-    spread: float = parameter(0.3, "largest relative change of an ensemble's models", low=0.0, high=0.9)
+    spread: float = parameter(0.3, "largest change of friction and mass in an ensemble", low=0.0, high=0.9)
+    size_spread: float = parameter(0.1, "largest change of size in an ensemble", low=0.0, high=0.9)
     plan_time: float = parameter(0.012, "time that a plan takes [s]", low=0.0, high=10.0)
     longest: int = parameter(400, "control steps of a trial, at most", low=2, high=100_000)
     horizon: int = parameter(48, "time steps of a rollout", low=1, high=100_000)
@@ -79,6 +80,7 @@ class PlanMismatch(Experiment[Settings]):
             horizon=settings.horizon,
             models=models,
             spread=settings.spread,
+            size_spread=settings.size_spread,
             risk="worst" if case.way == WORST else "mean",
         )
         batch = sampling.Batch(problem, physics, how, trial.device, settings.trials)
@@ -112,13 +114,14 @@ class PlanMismatch(Experiment[Settings]):
         what = (*variation.WHAT, "all")
         fig, axes = style.figure(title, 1, len(what), width=14.0, height=3.6)
         errors = sorted(settings.errors)
+        ways = list(WAYS)
         for column, kind in enumerate(what):
             ax = axes[0, column]
             for method in result.methods:
                 for way, (marker, line) in WAYS.items():
                     y = [result.metric(method, _label(kind, error, way), "success") for error in errors]
                     label = f"{style.short(method)}, {way}"
-                    x = [100 * error for error in errors]
+                    x = [100 * error + ways.index(way) - 1.0 for error in errors]  # apart, so that all are seen
                     style.line(ax, result, method, x, y, label=label, marker=marker, ls=line)
             style.label(ax, f"error in {kind}", "error [%]", "success")
             ax.set_ylim(-0.05, 1.05)

@@ -95,7 +95,7 @@ class Batch:
         )
         if s.models > 1:
             bodies = variation.bodies(problem)
-            factors = np.tile(variation.factors(s.models, s.spread), (self.trials * s.samples, 1))
+            factors = np.tile(variation.factors(s.models, s.spread, s.size_spread), (self.trials * s.samples, 1))
             self.sim.set_model(**variation.fields(self.sim.mjm, bodies, factors))
         self._graph: Any = None
         self._harmless = 0

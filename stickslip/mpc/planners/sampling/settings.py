@@ -58,7 +58,8 @@ class Settings:
         None, "interpolation of ctrl between knots; none: the task's", kind=str, choices=SPLINES
     )
     models: int = parameter(1, "models in which each sample is rolled out, the first as given, others varied", 1)
-    spread: float = parameter(0.3, "largest relative change of friction, mass and size of the others", 0.0, 0.9)
+    spread: float = parameter(0.3, "largest relative change of friction and mass of the others", 0.0, 0.9)
+    size_spread: float = parameter(0.05, "largest relative change of size of the others", 0.0, 0.9)
     risk: str = parameter("mean", "how the costs of a sample in these models are put together", choices=RISKS)
     nconmax: int | None = parameter(None, "capacity for contacts per world; none: an estimate", 1, kind=int)
     njmax: int | None = parameter(None, "capacity for constraint rows per world; none: an estimate", 1, kind=int)
