@@ -180,6 +180,21 @@ def test_a_task_of_a_file_is_planned(tmp_path, capsys):
     assert (tmp_path / "my-cart-pole.png").exists() and (tmp_path / "my-cart-pole.gif").exists()
 
 
+def test_trials_of_another_model_do_not_count(tmp_path):
+    """A file is the same, the model it reads is not."""
+    text = Path(EXAMPLE).read_text().replace("mujoco.MjSpec.from_string(MODEL)", "mujoco.MjSpec.from_file(FILE)")
+    model, file = tmp_path / "model.xml", tmp_path / "own.py"
+    mjcf = text.split('"""')[3]
+    model.write_text(mjcf)
+    file.write_text(f"FILE = {str(model)!r}\n" + text)
+    heads = []
+    for mass in ("0.15", "0.3"):
+        model.write_text(mjcf.replace('mass="0.15"', f'mass="{mass}"'))
+        heads.append(plan._head(plan.order(str(file), **_usual())))
+    assert heads[0]["versions"]["model"] != heads[1]["versions"]["model"]
+    assert heads[0]["order"] == heads[1]["order"]
+
+
 def test_files_with_several_tasks_or_none_are_refused(tmp_path):
     file = tmp_path / "some.py"
     file.write_text("x = 1\n")

@@ -21,7 +21,7 @@ from stickslip.errors import InputError, unknown
 from stickslip.mpc.planners.catalogue import SAMPLING, make_planner, settings_of
 from stickslip.mpc.realtime.loop import run_realtime
 from stickslip.mpc.task import DEFAULT, Planner, Problem, Task, compile_problem
-from stickslip.mpc.tasks.load import is_file, load_task
+from stickslip.mpc.tasks.load import load_task, split
 from stickslip.mpc.trial import film, trial
 from stickslip.physics.base import Physics
 from stickslip.progress import progress_bar, showing_log
@@ -91,13 +91,13 @@ class Order:
 def order(task: str, *, planner: str | None, physics: str | None, realtime: bool, device: str | None) -> Order:
     """The order of a command line; raises InputError where something does not fit."""
     found = load_task(task)
-    own = is_file(task.partition(":")[0])
-    if own and realtime:
+    file, _ = split(task)
+    if file is not None and realtime:
         raise InputError(
             f"--realtime: the plant's process cannot import the functions of {task}; put the task into an installed "
             "package and call stickslip.mpc.realtime.loop.run_realtime, or let the plant wait"
         )
-    source = hashlib.sha256(Path(task.partition(":")[0]).read_bytes()).hexdigest()[:12] if own else ""
+    source = "" if file is None else hashlib.sha256(file.read_bytes()).hexdigest()[:12]
     what = Order(found, source, planner or found.planner, physics, realtime, device)
     if what.name not in SAMPLING:
         for option, value in (("--physics", physics), ("--device", device)):
@@ -221,7 +221,7 @@ def _head(what: Order) -> dict[str, Any]:
         "order": what.record(),
         "parameters": _parameters(task),
         "machine": machine(resolve_device(what.device).alias if what.name in SAMPLING else "cpu"),
-        "versions": _versions(task),
+        "versions": _versions(what),
     }
 
 
@@ -246,12 +246,13 @@ def _row(task: Task, name: str, ran: trial.Trial, metrics: dict[str, Any]) -> di
     }
 
 
-def _versions(task: Task) -> dict[str, str]:
-    """Versions of everything that matters to a trial, with a digest of the model of a hand from Menagerie."""
-    found = versions()
+def _versions(what: Order) -> dict[str, str]:
+    """Versions of everything that matters to a trial, with a digest of a model that is not stickslip's own."""
+    task, found = what.task, versions()
     if task.extra:
         found[MENAGERIE] = package_version(MENAGERIE)
-        found["model"] = _digest(compile_problem(task).mjm)
+    if task.extra or what.source:
+        found["model"] = " ".join(_digest(compile_problem(task, name).mjm) for name in task.objects)
     return found
 
 

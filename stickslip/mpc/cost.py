@@ -65,7 +65,10 @@ class Names:
 
     def body(self, name: str) -> int:
         """Index of a body, in `State.body_pos` and `State.body_rot`."""
-        return self._find(mujoco.mjtObj.mjOBJ_BODY, "body", self.mjm.nbody, name)
+        found = self._find(mujoco.mjtObj.mjOBJ_BODY, "body", self.mjm.nbody, name)
+        if self.mjm.body_mocapid[found] >= 0:
+            raise InputError(f"{name!r} is a mocap body, which stays where it is in rollouts; read State.goal instead")
+        return found
 
     def site(self, name: str) -> int:
         """Index of a site, in `State.site_pos` and `State.site_rot`."""
@@ -141,7 +144,7 @@ class Reach(Known):
     body: str = "object"
 
     def make(self, names: Names) -> wp.Function:
-        return _summed([_reach(names.site(site), names.body(self.body)) for site in self.sites])
+        return summed([_reach(site, names.body(self.body)) for site in _sites(self.sites, names, self.name)])
 
 
 def _reach(site: int, body: int) -> wp.Function:
@@ -152,7 +155,14 @@ def _reach(site: int, body: int) -> wp.Function:
     return reach
 
 
-def _summed(functions: Sequence[wp.Function]) -> wp.Function:
+def _sites(sites: Sequence[str], names: Names, term: str) -> list[int]:
+    if not sites:
+        raise InputError(f"the cost term {term!r} has no sites; name at least one")
+    return [names.site(site) for site in sites]
+
+
+def summed(functions: Sequence[wp.Function]) -> wp.Function:
+    """One Warp function (State) -> sum of the functions."""
     total = functions[0]
     for function in functions[1:]:
         total = _plus(total, function)
@@ -176,9 +186,10 @@ class Grasp(Known):
 
     def make(self, names: Names) -> wp.Function:
         body = names.body(self.body)
-        towards = _towards(names.site(self.sites[0]), body)
-        for site in self.sites[1:]:
-            towards = _both(towards, _towards(names.site(site), body))
+        first, *others = _sites(self.sites, names, self.name)
+        towards = _towards(first, body)
+        for site in others:
+            towards = _both(towards, _towards(site, body))
 
         @wp.func
         def grasp(s: State) -> float:
@@ -225,9 +236,11 @@ class Posture(Known):
 
     def make(self, names: Names) -> wp.Function:
         mjm = names.mjm
+        if (mjm.actuator_trntype != mujoco.mjtTrn.mjTRN_JOINT).any():
+            raise InputError("Posture is for actuators of joints, and some act on others; write a Term for the joints")
         home = mjm.key_qpos[0] if mjm.nkey else mjm.qpos0
         joints = [int(mjm.jnt_qposadr[j]) for j in mjm.actuator_trnid[:, 0]]
-        return _summed([_away(joint, float(home[joint])) for joint in joints])
+        return summed([_away(joint, float(home[joint])) for joint in joints])
 
 
 def _away(joint: int, home: float) -> wp.Function:

@@ -282,7 +282,7 @@ class Problem:
         task: the task
         object: name of the object
         mjm: model of the plant; planners make their own copies
-        joints: address in qpos of the joint of each actuator; empty if planners choose ctrl itself     (nu,)
+        joints: address in qpos of the joint of each actuator; empty if some are no position servos     (nu,)
     """
 
     task: Task
@@ -305,14 +305,11 @@ class Problem:
         """Reference posture (nu,): actuated joints of the first keyframe, or of qpos0. A release returns to it."""
         return (self.mjm.key_qpos[0] if self.mjm.nkey else self.mjm.qpos0)[self.joints].copy()
 
-    @property
-    def rest(self) -> Array:
-        """Controls (nu,) at the start of a trial without joint targets: of the first keyframe, or zero."""
-        return self.mjm.key_ctrl[0].copy() if self.mjm.nkey else np.zeros(self.mjm.nu)
-
     def start_ctrl(self, qpos: Array) -> Array:
-        """Controls (nu,) with which a trial starts at `qpos` (nq,)."""
-        return qpos[self.joints].copy() if len(self.joints) else self.rest
+        """Controls (nu,) with which a trial starts at `qpos` (nq,): targets there, or the keyframe's, or zero."""
+        if len(self.joints):
+            return np.clip(qpos[self.joints], *self.limits())
+        return self.mjm.key_ctrl[0].copy() if self.mjm.nkey else np.zeros(self.mjm.nu)
 
     def bounds(self, joints: Array) -> tuple[Array, Array]:
         """Bounds of target minus joint position, low and high, (nu,) each: the task's bound and the joint limits."""
@@ -323,7 +320,7 @@ class Problem:
 
     def limits(self) -> tuple[Array, Array]:
         """Limits of ctrl, low and high, (nu,) each: of the joints, infinite where there are none, or `ctrlrange`."""
-        if not len(self.joints):
+        if self.task.bound is None:
             ranges = self.mjm.actuator_ctrlrange
             return ranges[:, 0].copy(), ranges[:, 1].copy()
         which = self.mjm.actuator_trnid[:, 0]
@@ -359,6 +356,8 @@ def is_hand(mjm: mujoco.MjModel) -> bool:
         and mjm.jnt_type[free] == mujoco.mjtJoint.mjJNT_FREE
         and mjm.jnt_qposadr[free] + 7 == mjm.nq
         and mjm.nu == mjm.nv - 6
+        and (mjm.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT).all()
+        and np.array_equal(mjm.jnt_qposadr[mjm.actuator_trnid[:, 0]], np.arange(mjm.nu))
     )
 
 
@@ -431,18 +430,20 @@ def compile_problem(task: Task, name: str | None = None) -> Problem:
 
 def _actuated(task: Task, mjm: mujoco.MjModel) -> NDArray[np.intp]:
     """Addresses in qpos of the joints of the servos; raises InputError for an actuator that no plan can use."""
-    wrong = []
+    wrong, servos = [], [_is_servo(mjm, i) for i in range(mjm.nu)]
     for i in range(mjm.nu):
-        if task.bound is None and not mjm.actuator_ctrllimited[i]:
+        if mjm.actuator_dyntype[i] != mujoco.mjtDyn.mjDYN_NONE:
+            wrong.append(f"{mjm.actuator(i).name!r} has a state (dyntype), which plans do not see; use dyntype none")
+        elif task.bound is None and not mjm.actuator_ctrllimited[i]:
             wrong.append(f"{mjm.actuator(i).name!r} has no ctrlrange, which noise needs; set one")
-        elif task.bound is not None and not _is_servo(mjm, i):
+        elif task.bound is not None and not servos[i]:
             wrong.append(f"{mjm.actuator(i).name!r} is no position servo of a hinge or slide; use one, or bound=None")
     if not mjm.nu:
         wrong.append("the model has none; add one")
     if wrong:
         more = f"; and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
         raise InputError(f"actuators of {task.name} that a planner cannot use: {'; '.join(wrong[:MOST_NAMED])}{more}")
-    if task.bound is None:
+    if not all(servos):
         return np.zeros(0, dtype=np.intp)
     return mjm.jnt_qposadr[mjm.actuator_trnid[:, 0]].astype(np.intp)
 

@@ -44,8 +44,15 @@ def _halton(index: int, base: int) -> float:
 
 
 def fields(mjm: mujoco.MjModel, bodies: Sequence[int], factors: Array) -> dict[str, Array]:
-    """Fields of the model per world, given factors of friction, mass and size (nworld, 3)."""
+    """Fields of the model per world, given factors of friction, mass and size (nworld, 3).
+
+    A contact has the larger friction of its two geoms. So the friction of everything that the bodies can touch is
+    scaled with theirs, and with it that of the contacts of these geoms with others.
+    """
     geoms = np.flatnonzero(np.isin(mjm.geom_bodyid, bodies))
+    kinds, others = mjm.geom_contype, mjm.geom_conaffinity
+    touch = [g for g in range(mjm.ngeom) if ((kinds[g] & others[geoms]) | (kinds[geoms] & others[g])).any()]
+    slippery = np.union1d(geoms, touch).astype(int)
     meshes = [mjm.geom(int(g)).name for g in geoms if mjm.geom_type[g] == mujoco.mjtGeom.mjGEOM_MESH]
     if meshes and (factors[:, 2] != 1.0).any():
         raise Unsupported(f"the size of the mesh {meshes[0]!r} cannot vary; use primitive geoms, or a size factor of 1")
@@ -61,9 +68,9 @@ def fields(mjm: mujoco.MjModel, bodies: Sequence[int], factors: Array) -> dict[s
     made = {
         "body_mass": scaled("body_mass", own, mass),
         "body_inertia": scaled("body_inertia", own, mass * size**2),
-        "geom_friction": scaled("geom_friction", geoms, np.ones(n)),
+        "geom_friction": scaled("geom_friction", slippery, np.ones(n)),
     }
-    made["geom_friction"][:, geoms, 0] *= friction[:, None]
+    made["geom_friction"][:, slippery, 0] *= friction[:, None]
     if (size != 1.0).any():
         made["body_ipos"] = scaled("body_ipos", own, size)
         for field in ("geom_size", "geom_pos", "geom_rbound"):

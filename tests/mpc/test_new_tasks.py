@@ -1,14 +1,17 @@
 """The tasks push-t, cart-pole, quadruped, drawer and two-hands: their models, and where trials start."""
 
+import dataclasses
 import math
 import types
+from collections.abc import Sequence
 
 import mujoco
 import numpy as np
 import pytest
 
 import stickslip as ss
-from stickslip.mpc.task import Goal, Task
+from stickslip.mpc.realtime.paced import run_paced
+from stickslip.mpc.task import Goal, Observation, Plan, Task, compile_problem
 from stickslip.mpc.tasks import cart_pole, drawer, push_t, quadruped, two_hands
 from stickslip.physics.base import Physics
 
@@ -265,3 +268,29 @@ def test_steps_in_our_physics(task: types.ModuleType, physics: Physics) -> None:
     assert np.isfinite(qpos).all()
     if isinstance(physics, ss.ConeSweep):
         assert np.abs(qpos - mjm.key("home").qpos).max() < 0.005
+
+
+class Hold:
+    """Asks for the controls that there are."""
+
+    def reset(self, goals: Sequence[Goal], seeds: Sequence[int]) -> None:
+        pass
+
+    def plan(self, observations: Sequence[Observation]) -> list[Plan]:
+        return [Plan(seen.ctrl, 0.0) for seen in observations]
+
+
+@pytest.mark.parametrize("task", [push_t.PUSH_T, two_hands.TWO_HANDS], ids=lambda task: task.name)
+def test_new_tasks_run_on_a_clock(task: Task) -> None:
+    """With an object that comes last they run in real time, and servos start where their joints are."""
+    problem = compile_problem(dataclasses.replace(task, longest=6))
+    (ran,) = run_paced(problem, Hold(), [0], 0.01)
+    assert ran.reason == "too long"
+    moved = np.abs(ran.frames[-1][: problem.nr] - ran.frames[0][: problem.nr]).max()
+    assert moved < 0.005
+
+
+@pytest.mark.parametrize("task", [cart_pole.CART_POLE, quadruped.QUADRUPED, drawer.DRAWER], ids=lambda task: task.name)
+def test_tasks_without_such_an_object_refuse_real_time(task: Task) -> None:
+    with pytest.raises(ss.Unsupported, match=f"{task.name} cannot run in real time"):
+        run_paced(compile_problem(task), Hold(), [0], 0.01)

@@ -90,7 +90,7 @@ def test_prediction_is_the_state_of_the_plant(problem: Problem, rate: float) -> 
 def measured(problem: Problem, sensors: Sensors, duration: float, qpos: np.ndarray, qvel: np.ndarray) -> tuple:
     """What sensors say of a plant from a state on with the servos at rest, and the state at the end."""
     plant = Plant(problem)
-    plant.reset(qpos, plant.goal)
+    plant.reset(qpos)
     plant.mjd.qvel[:] = qvel
     sensing, said = Sensing(sensors, problem.nr, STEP, 0), []
     for step in range(round(duration / STEP) + 1):
@@ -167,7 +167,7 @@ def test_commands_act_from_the_time_step_they_were_sent_in(problem: Problem) -> 
     for at, target in zip((0.0205, 0.0399, 0.06), targets, strict=True):
         known.sent(at, target)
     alone = Plant(problem)
-    alone.reset(qpos, alone.goal)
+    alone.reset(qpos)
     for steps, target in ((10, None), (9, targets[0]), (10, targets[1])):
         if target is not None:
             alone.command(target)

@@ -134,3 +134,15 @@ def test_a_jam_is_left() -> None:
     stick = compile_problem(task, "stick")
     assert trial.run(stick, Newton(stick), 100).reason == trial.TOO_LONG
     assert trial.run(stick, make_planner("newton", stick), 100).success
+
+
+def test_terms_of_plans_are_kept_beside_releases(problem: Problem) -> None:
+    """A release has no terms: they are NaN there."""
+
+    class Telling(Still):
+        def plan(self, observation: Observation) -> Plan:
+            return Plan(observation.ctrl, 0.0, terms={"reach": 2.0})
+
+    short = dataclasses.replace(problem, task=dataclasses.replace(problem.task, longest=8))
+    ran = trial.run(short, Regrasping(short, Telling(), RULE), 0)
+    np.testing.assert_array_equal(ran.terms["reach"], [2.0] * 4 + [np.nan] * 3 + [2.0])

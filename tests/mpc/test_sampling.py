@@ -477,16 +477,24 @@ def test_the_best_sample_is_the_plan_of_predictive_sampling():
 
 
 def test_the_noise_of_cem_is_the_spread_of_its_elites():
-    problem = finger()
-    settings = Cem(samples=32, horizon=6, knot_steps=2, iterations=2, elites=0.25, least=0.3)
-    planner = Sampler(problem, settings=settings, device="cpu")
-    planner.reset(GOAL, 1)
-    planner.plan(observation(problem))
-    drawn, cost = read(planner.batch._drawn), read(planner.batch._cost)
-    elites = drawn[np.argsort(cost)[:8]]
-    np.testing.assert_allclose(read(planner.batch._nominal)[0], elites.mean(axis=0), atol=1e-6)
+    """Mean and spread of the best quarter after a round; the next round has that noise around that mean."""
+    problem, found = finger(), []
+    for iterations in (1, 2):
+        settings = Cem(samples=256, horizon=6, knot_steps=2, iterations=iterations, elites=0.25, least=0.3)
+        planner = Sampler(problem, settings=settings, device="cpu")
+        planner.reset(GOAL, 1)
+        planner.plan(observation(problem))
+        batch = planner.batch
+        found.append([read(a) for a in (batch._drawn, batch._cost, batch._nominal, batch._spread)])
+    drawn, cost, nominal, spread = found[0]
+    elites = drawn[np.argsort(cost)[:64]]
     floor = 0.3 * 0.02 * np.sqrt(2.0)
-    np.testing.assert_allclose(read(planner.batch._spread)[0], np.maximum(floor, elites.std(axis=0)), atol=1e-6)
+    np.testing.assert_allclose(nominal[0], elites.mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(spread[0], np.maximum(floor, elites.std(axis=0)), atol=1e-6)
+    again = found[1][0]
+    np.testing.assert_allclose(again[0], nominal[0], atol=1e-7)
+    np.testing.assert_allclose((again[1:] - again[0]).std(axis=0), spread[0], rtol=0.15)
+    assert spread.min() < 0.8 * 0.02 * np.sqrt(2.0)
 
 
 def test_the_noise_of_dial_grows_along_the_horizon_and_shrinks_from_round_to_round():
@@ -595,6 +603,17 @@ def test_the_last_plan_is_shifted_by_the_time_that_passed():
     assert first[-1] == pytest.approx(kept[-1])
 
 
+def test_held_controls_are_shifted_by_whole_knots_and_the_rest_counts_later():
+    """Three control steps to a knot: the plan moves on every third time."""
+    planner = Sampler(finger(), settings=Mppi(samples=4, horizon=12, knot_steps=6), device="cpu")
+    planner.reset(GOAL, 0)
+    shifts = []
+    for step in range(10):
+        planner.plan(dataclasses.replace(observation(planner.problem), time=0.008 * step))
+        shifts.append(float(planner.batch._host.numpy()[0, -1]))
+    assert shifts[0] == 0.0 and sum(shifts) == 3.0 and set(shifts) == {0.0, 1.0}
+
+
 # ---- models that differ
 
 
@@ -650,7 +669,13 @@ def test_a_plant_differs_by_the_factors_given():
     before, after = problem.mjm, other.mjm
     body = before.body("object").id
     mine = before.geom_bodyid == body
-    np.testing.assert_allclose(after.geom_friction[mine, 0], 0.7 * before.geom_friction[mine, 0])
+    for mjm, factor in ((before, 1.0), (after, 0.7)):
+        data = mujoco.MjData(mjm)
+        data.qpos[:] = trial.draw(problem, 0)[0]
+        data.qpos[-5] -= 0.005  # into the palm
+        mujoco.mj_forward(mjm, data)
+        touching = [c for c in data.contact if body in mjm.geom_bodyid[c.geom]]
+        assert touching and all(c.friction[0] == pytest.approx(factor) for c in touching)
     np.testing.assert_allclose(after.geom_size[mine], 1.1 * before.geom_size[mine])
     np.testing.assert_allclose(after.geom_pos[mine], 1.1 * before.geom_pos[mine])
     np.testing.assert_allclose(after.body_inertia[body], 1.3 * 1.21 * before.body_inertia[body])
@@ -698,7 +723,27 @@ def test_tasks_that_make_no_sense_are_refused():
         cart(CART.replace('mass="1"', 'mass="-1"'))
     with pytest.raises(ss.Unsupported, match="spline 'cubic': finger has changes of joint targets"):
         Sampler(finger(), settings=Mppi(spline="cubic"), device="cpu")
+    with pytest.raises(ss.InputError, match="'push' has a state .dyntype., which plans do not see"):
+        cart(
+            CART.replace("<motor", "<general dyntype='filter' dynprm='0.1'").replace(
+                " ctrlrange", ' ctrllimited="true" ctrlrange'
+            )
+        )
+    with pytest.raises(ss.InputError, match="the cost term 'reach' has no sites"):
+        finger((Reach(weight=1.0),))
+    with pytest.raises(ss.InputError, match="'goal' is a mocap body, which stays where it is in rollouts"):
+        finger((Reach(weight=1.0, sites=("tip",), body="goal"),))
+    with pytest.raises(ss.InputError, match="dt 0.03: a control step of cart takes 0.02 s.* use 0.02"):
+        Sampler(cart(), settings=Mppi(dt=0.03), device="cpu")
+    short = finger((Rotation(weight=1.0),), sample=lambda rng, mjm, name: (mjm.qpos0.copy(), Goal(np.zeros(3))))
+    with pytest.raises(ss.InputError, match="'rotation' reads 7 values of the goal, and goals of finger have 3"):
+        Sampler(short, settings=SMALL, device="cpu")
+    wrong = cart(errors=lambda mjm, qpos, qvel, goal: np.zeros(3))
+    with pytest.raises(ss.InputError, match=r"errors of cart have shape .3,., and its success has 2 measures"):
+        trial.Monitor(wrong, Goal(np.zeros(1))).update(np.zeros(1), np.zeros(1))
     problem = cart(sample=lambda rng, mjm, name: np.zeros(1))
+    with pytest.raises(ss.InputError, match="the sampler of cart gives ndarray"):
+        Sampler(problem, settings=SMALL, device="cpu")
     with pytest.raises(ss.InputError, match="the sampler of cart gives ndarray: it must give a start .* and a Goal"):
         trial.draw(problem, 0)
     planner = Sampler(cart(), settings=Mppi(samples=4, horizon=4), device="cpu")

@@ -77,11 +77,14 @@ class Tasks:
     def __call__(self, console: Console) -> int:
         from stickslip.mpc.tasks import TASKS
 
-        table = Table("task", "what is to be done", "objects", "planner", box=None, pad_edge=False)
+        table = Table(box=None, pad_edge=False)
+        table.add_column("task", no_wrap=True)
+        for heading in ("what is to be done", "objects", "planner"):
+            table.add_column(heading)
         for task in TASKS.values():
             things = ", ".join((*task.objects, *(f"{name}*" for name in task.optional)))
             mark = "**" if task.extra else ""
-            table.add_row(f"[bold]{task.name}[/]{mark}", escape(task.summary), things, task.planner)
+            table.add_row(f"[bold]{task.name}[/]{mark}", escape(task.summary), things, task.planner.partition(":")[0])
         console.print(table)
         console.print("\nRun one with [bold]stickslip plan NAME --object OBJECT[/].")
         console.print(escape("* needs 'stickslip[bench]', ** needs 'stickslip[menagerie]'."))

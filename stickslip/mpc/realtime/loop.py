@@ -133,16 +133,16 @@ class PlannerLoop:
         self.pose_ages: list[float] = []
         self.notes = Notes()
         self.problem, self._planner, self._limits, self._progress = problem, planner, limits, progress
-        self._period = problem.task.substeps * float(problem.mjm.opt.timestep)
+        self._period = problem.period
         self._estimator = Estimator(problem, look_ahead)
         self._durations: collections.deque[float] = collections.deque(maxlen=RECENT)  # of estimate and plan
 
     def warm_up(self, start: Array, goal: Goal, seed: int) -> None:
         """Plan once and reset, so that compilation does not count. Raises TrialOver if the planner fails."""
-        nr, nv = self.problem.nr, self.problem.mjm.nv
+        at_rest = np.zeros(self.problem.mjm.nv)
         try:
             self._planner.reset(goal, seed)
-            self._planner.plan(Observation(0.0, start.copy(), np.zeros(nv), start[:nr].copy()))
+            self._planner.plan(Observation(0.0, start.copy(), at_rest, self.problem.start_ctrl(start)))
             self._planner.reset(goal, seed)
         except Exception as error:
             raise TrialOver(_failed(error)) from error

@@ -60,8 +60,8 @@ class _Paced:
         """The estimate for a plan that begins now; the start once the trial is over: all plans of a batch need one."""
         if not self.reason:
             return self._estimator.observe(self._time + plan_time)
-        nr = self._plant.problem.nr
-        return Observation(0.0, self.start, np.zeros(self._plant.problem.mjm.nv), self.start[:nr].copy())
+        problem = self._plant.problem
+        return Observation(0.0, self.start, np.zeros(problem.mjm.nv), problem.start_ctrl(self.start))
 
     def command(self, plan: Plan) -> None:
         """Send the command of a plan for the last observation."""
@@ -121,7 +121,7 @@ def run_paced(
         )
     check(problem)
     timestep = float(problem.mjm.opt.timestep)
-    period = problem.task.substeps * timestep
+    period = problem.period
     trials = [_Paced(problem, believed or problem, seed, sensors or Sensors(), look_ahead) for seed in seeds]
     planning, pool = concurrent.futures.ThreadPoolExecutor(1), concurrent.futures.ThreadPoolExecutor(THREADS)
 

@@ -96,7 +96,7 @@ class Predictor:
         """Begin at a pose, with the object at rest and the joints of the last joint state until then."""
         joints = [state for at, state in self._joints if at <= step] or [self._joints[0][1]]
         targets = [joints[-1].ctrl, *(target for at, target in self._commands if at <= step)]
-        self._plant.reset(np.concatenate([joints[-1].qpos, pose.pos, pose.quat]), self._plant.goal)
+        self._plant.reset(np.concatenate([joints[-1].qpos, pose.pos, pose.quat]))
         self._data.qvel[: self._problem.nr] = joints[-1].qvel
         self._data.ctrl[:] = targets[-1]
         self._save()

@@ -11,9 +11,12 @@ from stickslip.mpc.tasks import TASKS
 SUFFIX = ".py"
 
 
-def is_file(name: str) -> bool:
-    """Whether a task is given by the path of a Python file."""
-    return name.endswith(SUFFIX)
+def split(name: str) -> tuple[Path | None, str]:
+    """The file of a task, None if it is one of stickslip, and the name of its variable, empty if none is given."""
+    if name.endswith(SUFFIX):
+        return Path(name), ""
+    path, found, which = name.rpartition(f"{SUFFIX}:")
+    return (Path(path + SUFFIX), which) if found else (None, "")
 
 
 def load_task(name: str) -> Task:
@@ -21,12 +24,11 @@ def load_task(name: str) -> Task:
 
     The file is run. A path with a name behind a colon, such as `mytasks.py:PUSH`, chooses one of several.
     """
-    path, _, which = name.partition(f"{SUFFIX}:")
-    if not (is_file(name) or which):
+    file, which = split(name)
+    if file is None:
         if name not in TASKS:
             raise unknown("task", name, TASKS)
         return TASKS[name]
-    file = Path(name if is_file(name) else path + SUFFIX)
     if not file.is_file():
         raise InputError(
             f"{file} is not a file: give the name of a task (`stickslip tasks`), or a Python file with one"

@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 import warp as wp
 
-from stickslip.mpc.cost import Names, State, Term
+from stickslip.mpc.cost import Names, State, Term, summed
 from stickslip.mpc.task import FELL, Array, Goal, Measure, Sampling, Success, Task, millimetres
 
 FILE = pathlib.Path(__file__).with_suffix(".xml")
@@ -92,11 +92,7 @@ def _upright(names: Names) -> wp.Function:
 
 
 def _posture(names: Names) -> wp.Function:
-    legs = [_leg(i, float(names.mjm.key("home").qpos[7 + i])) for i in range(names.mjm.nu)]
-    total = legs[0]
-    for leg in legs[1:]:
-        total = _plus(total, leg)
-    return total
+    return summed([_leg(i, float(names.mjm.key("home").qpos[7 + i])) for i in range(names.mjm.nu)])
 
 
 def _leg(i: int, home: float) -> wp.Function:
@@ -107,14 +103,6 @@ def _leg(i: int, home: float) -> wp.Function:
         return 0.1 * away * away + 0.02 * push * push
 
     return leg
-
-
-def _plus(one: wp.Function, other: wp.Function) -> wp.Function:
-    @wp.func
-    def plus(s: State) -> float:
-        return one(s) + other(s)
-
-    return plus
 
 
 def errors(mjm: mujoco.MjModel, qpos: Array, qvel: Array, goal: Goal) -> Array:

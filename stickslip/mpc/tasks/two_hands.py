@@ -15,7 +15,7 @@ import numpy as np
 import warp as wp
 
 from stickslip.mpc.cost import Names, Rotation, State, Term
-from stickslip.mpc.task import OBJECT, Array, Goal, Sampling, Task, pose_goal, pose_success
+from stickslip.mpc.task import OBJECT, Array, Goal, Sampling, Task, pose_goal, pose_success, quat_of
 from stickslip.scenes import finger
 
 FILE = pathlib.Path(__file__).with_suffix(".xml")
@@ -47,18 +47,10 @@ def sample(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tuple[Ar
     """The hands at home, the box between them, a little off; the goal is in the air, turned about two axes."""
     start = mjm.key("home").qpos.copy()
     x, y = rng.uniform(-NOISE, NOISE, 2)
-    start[-7:] = x, y, HALF[2], *_quat(0.0, rng.uniform(-ASKEW, ASKEW))
+    start[-7:] = x, y, HALF[2], *quat_of(0.0, 0.0, rng.uniform(-ASKEW, ASKEW))
     goal_x, goal_y = rng.uniform(-REACH, REACH, 2)
-    quat = _quat(rng.uniform(-ROLL, ROLL), rng.uniform(-YAW, YAW))
+    quat = quat_of(rng.uniform(-ROLL, ROLL), 0.0, rng.uniform(-YAW, YAW))
     return start, pose_goal(np.array([goal_x, goal_y, HALF[2] + rng.uniform(*LIFT)]), quat)
-
-
-def _quat(roll: float, yaw: float) -> Array:
-    """Unit quaternion, w first, of a rotation about x, then one about the fixed z [rad]."""
-    a, b = 0.5 * roll, 0.5 * yaw
-    return np.array(
-        [math.cos(a) * math.cos(b), math.sin(a) * math.cos(b), math.sin(a) * math.sin(b), math.cos(a) * math.sin(b)]
-    )
 
 
 def _position(names: Names) -> wp.Function:

@@ -17,7 +17,7 @@ THREADS = 4
 
 
 class Planners(Protocol):
-    """A planner for several trials at once, such as `mppi.batch.Batch`."""
+    """A planner for several trials at once, such as `sampling.batch.Batch`."""
 
     def reset(self, goals: Sequence[Goal], seeds: Sequence[int]) -> None:
         """Start new trials, with a goal and a seed for each."""

@@ -77,7 +77,7 @@ def strip(problem: Problem, trial: Trial, shown: list[render.Picture], steps: li
         ax.set_ylim(bottom=min(0.0, float(np.nanmin(errors[:, i]))))
     if trial.terms:
         ax = figure.add_subplot(grid[3, :])
-        used = {name: values for name, values in trial.terms.items() if np.any(values)}
+        used = {name: np.nan_to_num(values) for name, values in trial.terms.items() if np.nanmax(np.abs(values)) > 0.0}
         at = problem.period * np.arange(len(next(iter(trial.terms.values()))))
         if used:
             ax.stackplot(at, *used.values(), labels=used.keys(), alpha=0.8)

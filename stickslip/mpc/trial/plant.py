@@ -3,7 +3,7 @@
 import mujoco
 import numpy as np
 
-from stickslip.mpc.task import GOAL, Array, Goal, Observation, Problem, pose_goal
+from stickslip.mpc.task import GOAL, Array, Goal, Observation, Problem
 
 _BAD = [
     int(w)
@@ -21,16 +21,14 @@ class Plant:
         self.problem = problem
         self.mjm = problem.mjm
         self.mjd = mujoco.MjData(self.mjm)
-        self.goal = pose_goal(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
 
-    def reset(self, qpos: Array, goal: Goal) -> None:
+    def reset(self, qpos: Array, goal: Goal | None = None) -> None:
         """Start at rest at `qpos` (nq,), with joint targets there, or with the controls of the keyframe."""
         mujoco.mj_resetData(self.mjm, self.mjd)
         self.mjd.qpos[:] = qpos
         self.mjd.ctrl[:] = self.problem.start_ctrl(qpos)
-        self.goal = goal
         shown = shown_goal(self.mjm)
-        pose = self.problem.task.goal_pose(goal)
+        pose = None if goal is None else self.problem.task.goal_pose(goal)
         if shown >= 0 and pose is not None:
             self.mjd.mocap_pos[shown], self.mjd.mocap_quat[shown] = pose
         mujoco.mj_forward(self.mjm, self.mjd)

@@ -45,10 +45,10 @@ class Regrasping(Planner):
         self._weights = [
             sum(term.final for term in problem.task.cost if isinstance(term, kind)) for kind in (Position, Rotation)
         ]
-        if not any(self._weights) or not is_hand(problem.mjm):
+        if not any(self._weights) or not is_hand(problem.mjm) or problem.task.bound is None:
             raise InputError(
-                f"{problem.task.name} must have a hand and a cost with a final weight of `Position` or `Rotation`: "
-                "regrasping measures progress by it; set one, or set regrasp to None"
+                f"{problem.task.name} must have a hand with joint targets (`bound`) and a cost with a final weight of "
+                "`Position` or `Rotation`: regrasping measures progress by it; set one, or set regrasp to None"
             )
         self.problem, self.inner, self.rule = problem, inner, rule
         self._period = problem.period

@@ -69,6 +69,11 @@ class Monitor:
         """Add the state after a control step; returns why the trial is over, or an empty string."""
         success = self._task.success
         errors = np.asarray(self._task.errors(self._problem.mjm, qpos, qvel, self._goal), dtype=np.float64)
+        if errors.shape != (len(success.measures),):
+            raise InputError(
+                f"errors of {self._task.name} have shape {errors.shape}, and its success has {len(success.measures)} "
+                "measures: give one error for each"
+            )
         self._errors.append(errors)
         self._near = self._near + 1 if success.reached(errors) else 0
         if self._near >= success.steps:
@@ -149,7 +154,8 @@ class Running:
     def end(self, seconds: Sequence[float] = ()) -> Trial:
         """Outcome of the trial, given the time each plan took [s]."""
         history = self._monitor.history()
-        terms = {name: np.array([plan[name] for plan in self._terms]) for name in (self._terms or [{}])[0]}
+        names = dict.fromkeys(name for plan in self._terms for name in plan)
+        terms = {name: np.array([plan.get(name, np.nan) for plan in self._terms]) for name in names}
         return Trial(
             self._seed,
             self.reason,

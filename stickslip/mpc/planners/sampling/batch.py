@@ -17,10 +17,11 @@ import warp as wp
 from stickslip import compilation
 from stickslip.errors import InputError, Unsupported
 from stickslip.mpc import variation
-from stickslip.mpc.cost import Names
+from stickslip.mpc.cost import Names, Rotation
 from stickslip.mpc.planners.sampling import kernels
 from stickslip.mpc.planners.sampling.settings import Mppi, Settings
 from stickslip.mpc.task import SPLINES, Array, Goal, Observation, Plan, Problem, Sampling
+from stickslip.mpc.trial.trial import draw
 from stickslip.physics.base import Physics
 from stickslip.simulation import Simulation
 
@@ -74,7 +75,7 @@ class Batch:
         usual: Sampling = task.sampling
         self.dt = dt = s.dt or usual.dt or float(problem.mjm.opt.timestep)
         self.horizon = s.horizon or usual.horizon
-        self.hold_steps = max(1, round(problem.period / dt))
+        self.hold_steps = _whole(problem, dt)
         self.knot_steps = s.knot_steps or usual.knot_steps or self.hold_steps
         spline = s.spline or usual.spline
         self._spline = SPLINES.index(spline)
@@ -110,7 +111,8 @@ class Batch:
         mjm, nu = problem.mjm, problem.mjm.nu
         samples = trials * s.samples
         nworld = samples * s.models
-        start, goal = problem.task.sample(np.random.default_rng(0), mjm, problem.object)
+        _, goal = draw(problem, 0)
+        self._check_goal(goal)
         self._no_goal = Goal(np.zeros_like(goal.values))
         ngoal = max(1, len(goal.values))
         self._goals = np.zeros((trials, ngoal))
@@ -163,17 +165,17 @@ class Batch:
         """Start new trials, with a goal and a seed for each."""
         self._check(goals, "goals")
         self._check(seeds, "seeds")
-        for trial, goal in enumerate(goals):
+        for goal in goals:
             values = np.asarray(goal.values, dtype=np.float64)
             if values.shape != self._no_goal.values.shape or not np.isfinite(values).all():
                 raise InputError(
                     f"goal {values.tolist()}: {self.problem.task.name} has goals of {len(self._no_goal.values)} finite "
                     "numbers; take one from Task.sample"
                 )
-            self._goals[trial, : len(values)] = values
+        for trial, goal in enumerate(goals):
+            self._goals[trial, : len(goal.values)] = goal.values
         self._random.assign(np.array([[seed % 2**31, 0] for seed in seeds], dtype=np.int32))
-        rest = np.zeros(self.problem.mjm.nu) if self._additive else self.problem.rest
-        self._nominal.assign(np.broadcast_to(rest, self._nominal.shape).astype(np.float32))
+        self._nominal.zero_()
         self._times[:] = math.nan
 
     def _check(self, given: Sequence[Any], name: str) -> None:
@@ -187,10 +189,7 @@ class Batch:
         period = self.knot_steps * self.dt
         host = self._host.numpy()
         for trial, seen in enumerate(observations):
-            passed = seen.time - self._times[trial]
-            shift = min(float(self.knots), max(0.0, passed / period)) if math.isfinite(passed) else 0.0
-            self._times[trial] = seen.time
-            shift = round(shift) if self._additive else shift
+            shift = self._passed(trial, seen, period)
             host[trial] = np.concatenate([seen.qpos, seen.qvel, seen.ctrl, self._goals[trial], [shift]])
         with wp.ScopedDevice(self.sim.device):
             wp.copy(self._inbox, self._host)
@@ -207,9 +206,39 @@ class Batch:
             plans.append(Plan(self._to_target(seen, answer[:nu]), best, len(self.rule.noise), note, terms))
         return plans
 
+    def _passed(self, trial: int, seen: Observation, period: float) -> float:
+        """Knots by which the last plan of a trial is shifted.
+
+        Controls that are held are shifted by whole knots, and the rest of a knot counts the next time.
+        """
+        passed = (seen.time - self._times[trial]) / period
+        if not math.isfinite(passed):  # the first plan of a trial
+            if not self._additive:
+                nominal = self._nominal.numpy()
+                nominal[trial] = seen.ctrl
+                self._nominal.assign(nominal)
+            passed = 0.0
+        elif -1.0 < passed <= self.knots and SPLINES[self._spline] == "hold":
+            passed = max(0.0, round(passed))
+            self._times[trial] += passed * period
+            return passed
+        self._times[trial] = seen.time
+        return min(float(self.knots), max(0.0, passed))
+
+    def _check_goal(self, goal: Goal) -> None:
+        """Raise InputError if a term reads more of the goal than there is."""
+        for term in self.problem.task.cost:
+            needed = getattr(term, "goal", -1) + 1 + (3 if isinstance(term, Rotation) else 2)
+            if hasattr(term, "goal") and needed > len(goal.values):
+                raise InputError(
+                    f"the term {term.name!r} reads {needed} values of the goal, and goals of {self.problem.task.name} "
+                    f"have {len(goal.values)}; make them longer, or write a Term for it"
+                )
+
     def _check_terms(self, seen: Observation, terms: dict[str, float]) -> None:
         """Raise InputError if a term is not finite at a state that is."""
-        wrong = [name for name, value in terms.items() if not math.isfinite(value)]
+        used = {term.name for term in self.problem.task.cost if term.weight or term.final}
+        wrong = [name for name, value in terms.items() if name in used and not math.isfinite(value)]
         if wrong and np.isfinite(seen.qpos).all() and np.isfinite(seen.qvel).all():
             raise InputError(
                 f"the term {wrong[0]!r} of the cost of {self.problem.task.name} is {terms[wrong[0]]} at the state "
@@ -362,6 +391,18 @@ class Batch:
             ],
             outputs=[self._sums, self._terms],
         )
+
+
+def _whole(problem: Problem, dt: float) -> int:
+    """Time steps of a rollout per control step of the task; raises InputError if that is no whole number."""
+    steps = problem.period / dt
+    whole = max(1, round(steps))
+    if abs(steps - whole) > 1e-6 * whole:
+        raise InputError(
+            f"dt {dt:g}: a control step of {problem.task.name} takes {problem.period:g} s, which must be a whole "
+            f"number of time steps; use {problem.period / whole:g}"
+        )
+    return whole
 
 
 def _plan_model(problem: Problem) -> mujoco.MjModel:

@@ -76,7 +76,8 @@ class Mppi(Settings):
 
     temperature: float | None = parameter(
         None,
-        "temperature of the weights exp(-(S - min S) / temperature), in units of the cost; none: the task's",
+        "temperature of the weights exp(-(S - min S) / temperature), in units of the cost, or of its standard "
+        "deviation with a top_fraction below 1; none: the task's",
         0.0,
         above=True,
         kind=float,
