@@ -60,7 +60,7 @@ class PlanDelay(Experiment[Settings]):
     settings = Settings
     cpu = {"tasks": ("leap-yaw",), "delays": (0.0, 0.2), "trials": 2, "longest": 150, "samples": 32}
     quick = {
-        "tasks": ("leap-yaw",), "delays": (0.0, 0.02), "trials": 2, "longest": 3, "samples": 4, "horizon": 6,
+        "tasks": ("leap-yaw",), "delays": (0.02,), "trials": 2, "longest": 3, "samples": 4, "horizon": 6,
     }  # fmt: skip
     only = ("cone-sweep",)
 

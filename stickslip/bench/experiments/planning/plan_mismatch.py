@@ -24,6 +24,8 @@ from stickslip.mpc.tasks import TASKS
 from stickslip.parameters import parameter
 from stickslip.physics.base import Physics
 
+ALL = "all"
+"""Friction, mass and size at once."""
 ONE, MEAN, WORST = "one model", "mean of models", "worst of models"
 WAYS = {ONE: ("o", "-"), MEAN: ("s", "--"), WORST: ("^", ":")}
 """How plans are made, with marker and line of the picture."""
@@ -32,6 +34,7 @@ WAYS = {ONE: ("o", "-"), MEAN: ("s", "--"), WORST: ("^", ":")}
 @dataclasses.dataclass(frozen=True)
 class Settings:
     task: str = parameter("leap-yaw", "task, with its first object")
+    what: tuple[str, ...] = parameter((*variation.WHAT, ALL), "what is wrong", choices=(*variation.WHAT, ALL))
     errors: tuple[float, ...] = parameter((-0.3, -0.15, 0.0, 0.15, 0.3), "relative errors", low=-0.9, high=10.0)
     trials: int = parameter(20, "trials of a case", low=1, high=10_000)
     rollouts: int = parameter(256, "rollouts of a plan, over all models", low=4, high=1 << 20)
@@ -58,7 +61,7 @@ class PlanMismatch(Experiment[Settings]):
     source = "stickslip"
     settings = Settings
     cpu = {"errors": (0.3,), "trials": 2, "rollouts": 32, "longest": 120}
-    quick = {"errors": (0.0, 0.3), "trials": 2, "rollouts": 8, "models": 2, "longest": 3, "horizon": 6}
+    quick = {"what": (ALL,), "errors": (0.3,), "trials": 2, "rollouts": 8, "models": 2, "longest": 3, "horizon": 6}
     only = ("cone-sweep",)
 
     def cases(self, settings: Settings) -> Mapping[str, Case]:
@@ -66,7 +69,7 @@ class PlanMismatch(Experiment[Settings]):
             raise InputError(f"task is {settings.task!r}: there is no such task; there are: {', '.join(TASKS)}")
         return {
             _label(what, error, way): Case(what, error, way)
-            for what in (*variation.WHAT, "all")
+            for what in settings.what
             for way in WAYS
             for error in settings.errors
         }
@@ -103,7 +106,11 @@ class PlanMismatch(Experiment[Settings]):
         worst = max(settings.errors)
         return [
             Score(
-                f"MPPI, all {100 * worst:g} % wrong, {way}: success", _label("all", worst, way), "success", "", "high"
+                f"MPPI, {settings.what[-1]} {100 * worst:g} % wrong, {way}: success",
+                _label(settings.what[-1], worst, way),
+                "success",
+                "",
+                "high",
             )
             for way in WAYS
         ]
@@ -111,11 +118,10 @@ class PlanMismatch(Experiment[Settings]):
     def draw(self, result: Result) -> Any:
         settings = self.make_settings(result.settings)
         title = f"plan-mismatch: {settings.task}, {settings.trials} trials a point, {settings.rollouts} rollouts a plan"
-        what = (*variation.WHAT, "all")
-        fig, axes = style.figure(title, 1, len(what), width=14.0, height=3.6)
+        fig, axes = style.figure(title, 1, len(settings.what), width=14.0, height=3.6)
         errors = sorted(settings.errors)
         ways = list(WAYS)
-        for column, kind in enumerate(what):
+        for column, kind in enumerate(settings.what):
             ax = axes[0, column]
             for method in result.methods:
                 for way, (marker, line) in WAYS.items():
@@ -131,7 +137,7 @@ class PlanMismatch(Experiment[Settings]):
 
 def _factors(case: Case) -> dict[str, float]:
     """Factors of the plant. In all at once, friction is lower where mass and size are higher: the harder way."""
-    if case.what != "all":
+    if case.what != ALL:
         return {case.what: 1.0 + case.error}
     return {"friction": 1.0 - case.error, "mass": 1.0 + case.error, "size": 1.0 + case.error}
 
