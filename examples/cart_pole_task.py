@@ -14,7 +14,8 @@ import warp as wp
 
 from stickslip.mpc.cost import Control, Names, State, Term
 from stickslip.mpc.planners.catalogue import make_planner
-from stickslip.mpc.task import Goal, Measure, Sampling, Success, Task, compile_problem
+from stickslip.mpc.success import Goal, Measure, Success
+from stickslip.mpc.task import Sampling, Task, compile_problem
 from stickslip.mpc.trial import trial
 
 MODEL = """

@@ -1,7 +1,7 @@
 """What a plan costs: a sum of terms, each a Warp function of the state, the control and the goal.
 
 A term is written once. The sampling planners evaluate it in every world of their rollouts; the gradient planners know
-the derivatives of those that `Smooth` collects, and refuse the others by name.
+the derivatives of those in `model/smooth.py`, and refuse the others by name.
 
     @wp.func
     def far_from_the_middle(s: State) -> float:
@@ -21,15 +21,15 @@ A term that needs addresses of the model takes them from names:
         return height
 """
 
+import abc
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import mujoco
 import warp as wp
 
-from stickslip.errors import InputError, Unsupported, unknown
+from stickslip.errors import InputError, unknown
 
 wp.set_module_options({"enable_backward": False})
 
@@ -122,18 +122,25 @@ class Term:
 
 
 @dataclasses.dataclass(frozen=True)
-class Known:
-    """A term of this file. It has no function of its own: `make` gives it."""
+class Known(abc.ABC):
+    """A term of this file, by its kind."""
 
     weight: float = 0.0
     final: float = 0.0
 
     @property
     def name(self) -> str:
+        """Name in messages and pictures."""
         return type(self).__name__.lower()
 
+    @property
+    def goal_size(self) -> int:
+        """Values of the goal that it needs."""
+        return 0
+
+    @abc.abstractmethod
     def make(self, names: Names) -> wp.Function:
-        raise NotImplementedError
+        """The Warp function for a model."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -252,35 +259,51 @@ def _away(joint: int, home: float) -> wp.Function:
 
 
 @dataclasses.dataclass(frozen=True)
-class Position(Known):
-    """Squared position error of a body; `goal` is where its position starts in the goal."""
+class _PositionError(Known):
+    """A term of the position error of a body; `goal` is where its position starts in the goal."""
 
     body: str = "object"
     goal: int = 0
 
-    def make(self, names: Names) -> wp.Function:
+    @property
+    def goal_size(self) -> int:
+        return self.goal + 3
+
+    def error(self, names: Names) -> wp.Function:
+        """Warp function (State) -> position error, a vector."""
         body, goal = names.body(self.body), self.goal
 
         @wp.func
+        def error(s: State) -> wp.vec3:
+            return s.body_pos[body] - wp.vec3(s.goal[goal], s.goal[goal + 1], s.goal[goal + 2])
+
+        return error
+
+
+@dataclasses.dataclass(frozen=True)
+class Position(_PositionError):
+    """Squared position error of a body [m^2]."""
+
+    def make(self, names: Names) -> wp.Function:
+        error = self.error(names)
+
+        @wp.func
         def position(s: State) -> float:
-            return wp.length_sq(s.body_pos[body] - wp.vec3(s.goal[goal], s.goal[goal + 1], s.goal[goal + 2]))
+            return wp.length_sq(error(s))
 
         return position
 
 
 @dataclasses.dataclass(frozen=True)
-class Distance(Known):
+class Distance(_PositionError):
     """Sum of the absolute position errors along x, y and z [m]; it pulls near the goal too, where squares are flat."""
 
-    body: str = "object"
-    goal: int = 0
-
     def make(self, names: Names) -> wp.Function:
-        body, goal = names.body(self.body), self.goal
+        error = self.error(names)
 
         @wp.func
         def distance(s: State) -> float:
-            away = s.body_pos[body] - wp.vec3(s.goal[goal], s.goal[goal + 1], s.goal[goal + 2])
+            away = error(s)
             return wp.abs(away[0]) + wp.abs(away[1]) + wp.abs(away[2])
 
         return distance
@@ -292,6 +315,10 @@ class Rotation(Known):
 
     joint: str = "object"
     goal: int = 3
+
+    @property
+    def goal_size(self) -> int:
+        return self.goal + 4
 
     def make(self, names: Names) -> wp.Function:
         adr, goal = names.qpos(self.joint) + 3, self.goal
@@ -339,6 +366,16 @@ def check(cost: Cost, task: str) -> None:
         raise InputError(f"the cost of {task} has no term with a weight: a plan needs one; set `weight` or `final`")
 
 
+def check_goal(cost: Cost, size: int, task: str) -> None:
+    """Raise InputError if a term needs more values of the goal than there are."""
+    for term in cost:
+        if isinstance(term, Known) and term.goal_size > size:
+            raise InputError(
+                f"the term {term.name!r} reads {term.goal_size} values of the goal, and goals of {task} have {size}; "
+                "make them longer, or write a Term for it"
+            )
+
+
 @wp.func
 def nothing(s: State, lane: int) -> float:
     return 0.0
@@ -363,59 +400,3 @@ def _either(function: wp.Function, others: wp.Function, place: int) -> wp.Functi
         return value
 
     return either
-
-
-@dataclasses.dataclass(frozen=True)
-class Smooth:
-    """The terms that gradient planners know, as weights; see `model/cost.py`.
-
-    Attributes:
-        sites: fingertips of `contact` and `grasp`
-        contact: weight of `Reach`
-        grasp: weight of `Grasp`
-        control: weight of `Control`
-        posture: weight of `Posture`
-        final_position: final weight of `Position`
-        final_orientation: final weight of `Rotation`
-    """
-
-    sites: tuple[str, ...] = ()
-    contact: float = 0.0
-    grasp: float = 0.0
-    control: float = 0.0
-    posture: float = 0.0
-    final_position: float = 0.0
-    final_orientation: float = 0.0
-
-
-_SMOOTH: dict[type, tuple[str, str]] = {
-    Reach: ("contact", ""),
-    Grasp: ("grasp", ""),
-    Control: ("control", ""),
-    Posture: ("posture", ""),
-    Position: ("", "final_position"),
-    Rotation: ("", "final_orientation"),
-}
-"""Of each known term, the fields of `Smooth` with its running and its final weight; empty: it has none."""
-
-
-def smooth(cost: Cost, task: str, planner: str) -> Smooth:
-    """The weights of a cost whose derivatives a gradient planner knows; raises Unsupported that names the others."""
-    found: dict[str, Any] = {}
-    other = []
-    for term in cost:
-        running, final = _SMOOTH.get(type(term), ("", ""))
-        for weight, field, which in ((term.weight, running, "weight"), (term.final, final, "final weight")):
-            if weight and field:
-                found[field] = weight
-            elif weight:
-                other.append(f"{term.name} ({which} {weight:g})")
-        sites = getattr(term, "sites", ())
-        if sites and found.setdefault("sites", sites) != sites:
-            other.append(f"{term.name} (other sites than the terms before it)")
-    if other:
-        raise Unsupported(
-            f"the planner {planner} has no derivatives of these terms of the cost of {task}: {', '.join(other)}; "
-            "set their weights to 0, or use the planner mppi"
-        )
-    return Smooth(**found)

@@ -8,7 +8,8 @@ import mujoco
 import numpy as np
 
 from stickslip.errors import InputError, Unsupported
-from stickslip.mpc.task import Array, Problem
+from stickslip.mpc.success import Array
+from stickslip.mpc.task import Problem
 
 WHAT = ("friction", "mass", "size")
 """What varies, in the order of factors."""

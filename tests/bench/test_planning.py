@@ -16,7 +16,7 @@ from stickslip.bench.experiments.planning.plan_gradient import Case, PlanGradien
 from stickslip.bench.result import load
 from stickslip.errors import InputError, Unsupported
 from stickslip.mpc.realtime.sensors import Sensors
-from stickslip.mpc.task import Goal
+from stickslip.mpc.success import Goal
 from stickslip.mpc.tasks import TASKS
 from stickslip.mpc.trial.trial import Trial as Ran
 from stickslip.simulation import Simulation

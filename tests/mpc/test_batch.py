@@ -10,7 +10,8 @@ import stickslip as ss
 from stickslip.mpc.planners.sampling import planner as sampling
 from stickslip.mpc.realtime.paced import run_paced
 from stickslip.mpc.realtime.sensors import Sensors
-from stickslip.mpc.task import Below, Goal, Observation, Plan, Problem, compile_problem
+from stickslip.mpc.success import Below, Goal
+from stickslip.mpc.task import Observation, Plan, Problem, compile_problem
 from stickslip.mpc.tasks import TASKS
 from stickslip.mpc.trial import batch as trial_batch
 from stickslip.mpc.trial import trial

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from stickslip.mpc.planners.catalogue import make_planner
-from stickslip.mpc.task import Task, compile_problem, pose_errors
+from stickslip.mpc.success import pose_errors
+from stickslip.mpc.task import Task, compile_problem
 from stickslip.mpc.tasks import TASKS, allegro, objects, trifinger
 from stickslip.mpc.trial import trial
 from stickslip.mpc.trial.plant import Plant

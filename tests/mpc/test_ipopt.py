@@ -14,7 +14,8 @@ from stickslip.mpc.model.contact_rows import ContactRows, Rows
 from stickslip.mpc.planners.catalogue import make_planner
 from stickslip.mpc.planners.newton import planner as newton
 from stickslip.mpc.planners.shooting.nlp import Settings
-from stickslip.mpc.task import Array, Goal, Observation, Problem, compile_problem
+from stickslip.mpc.success import Array, Goal
+from stickslip.mpc.task import Observation, Problem, compile_problem
 from stickslip.mpc.tasks import TASKS
 from stickslip.mpc.trial import trial
 

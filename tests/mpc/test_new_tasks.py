@@ -11,7 +11,8 @@ import pytest
 
 import stickslip as ss
 from stickslip.mpc.realtime.paced import run_paced
-from stickslip.mpc.task import Goal, Observation, Plan, Task, compile_problem
+from stickslip.mpc.success import Goal
+from stickslip.mpc.task import Observation, Plan, Task, compile_problem
 from stickslip.mpc.tasks import cart_pole, drawer, push_t, quadruped, two_hands
 from stickslip.physics.base import Physics
 

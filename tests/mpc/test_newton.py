@@ -13,7 +13,8 @@ from stickslip.mpc.model.contact_rows import ContactRows
 from stickslip.mpc.planners.catalogue import PLANNERS, make_planner, settings_of
 from stickslip.mpc.planners.newton import planner as newton
 from stickslip.mpc.planners.shooting import implicit
-from stickslip.mpc.task import Array, Goal, Observation, Problem, compile_problem
+from stickslip.mpc.success import Array, Goal
+from stickslip.mpc.task import Observation, Problem, compile_problem
 from stickslip.mpc.tasks import TASKS
 from stickslip.mpc.trial import trial
 from tests.reference import newton_planner as newton_reference

@@ -16,7 +16,8 @@ from stickslip.mpc.realtime.messages import Command, JointState, ObjectPose
 from stickslip.mpc.realtime.plant import RealtimePlant
 from stickslip.mpc.realtime.predictor import NOTE, Predictor
 from stickslip.mpc.realtime.sensors import Estimator, Sensing, Sensors
-from stickslip.mpc.task import Goal, Observation, Plan, Problem, compile_problem
+from stickslip.mpc.success import Goal
+from stickslip.mpc.task import Observation, Plan, Problem, compile_problem
 from stickslip.mpc.tasks import TASKS
 from stickslip.mpc.trial.plant import Plant
 from stickslip.mpc.trial.trial import draw
@@ -278,7 +279,7 @@ def test_the_simulated_clock_gives_the_same_trials_again(problem: Problem, look_
 def test_prediction_that_is_not_finite_is_said(
     problem: Problem, where: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last measurements take its place. The next pose begins anew."""
+    """The last measurements take its place. The next pose starts over."""
     monkeypatch.chdir(tmp_path)  # MuJoCo writes its log here
     qpos, nr, estimator = lifted(problem), problem.nr, Estimator(problem)
     estimator.take(Envelope(0.0, JointState(0.0, qpos[:nr], np.ones(nr), qpos[:nr] + 0.001)))

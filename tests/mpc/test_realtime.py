@@ -23,7 +23,8 @@ from stickslip.mpc.realtime.loop import Limits, PlannerLoop, Realtime, run_realt
 from stickslip.mpc.realtime.messages import JointState, Message, ObjectPose, Result, Signal
 from stickslip.mpc.realtime.process import PlantProcess
 from stickslip.mpc.realtime.sensors import Sensors
-from stickslip.mpc.task import Goal, Observation, Plan, Planner, Problem, compile_problem
+from stickslip.mpc.success import Goal
+from stickslip.mpc.task import Observation, Plan, Planner, Problem, compile_problem
 from stickslip.mpc.tasks import TASKS
 from stickslip.mpc.trial.trial import SUCCESS, TOO_LONG, draw
 

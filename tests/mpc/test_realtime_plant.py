@@ -14,7 +14,8 @@ from stickslip.mpc.realtime.channel import Channel, Envelope
 from stickslip.mpc.realtime.messages import Command, JointState, Message, ObjectPose, Signal
 from stickslip.mpc.realtime.plant import CATCH_UP, STOPPED, RealtimePlant
 from stickslip.mpc.realtime.sensors import Estimator, Sensing, Sensors, rotated
-from stickslip.mpc.task import Below, Observation, Problem, compile_problem
+from stickslip.mpc.success import Below
+from stickslip.mpc.task import Observation, Problem, compile_problem
 from stickslip.mpc.tasks import TASKS
 from stickslip.mpc.trial.plant import Plant
 from stickslip.mpc.trial.trial import SUCCESS, TOO_LONG, draw

@@ -8,18 +8,8 @@ import pytest
 from stickslip.errors import InputError
 from stickslip.mpc.planners.catalogue import make_planner
 from stickslip.mpc.planners.newton.planner import Newton
-from stickslip.mpc.task import (
-    Array,
-    Goal,
-    Observation,
-    Plan,
-    Planner,
-    Problem,
-    Regrasp,
-    compile_problem,
-    pose_goal,
-    quat_of,
-)
+from stickslip.mpc.success import Array, Goal, pose_goal, quat_of
+from stickslip.mpc.task import Observation, Plan, Planner, Problem, Regrasp, compile_problem
 from stickslip.mpc.tasks import TASKS, allegro
 from stickslip.mpc.trial import trial
 from stickslip.mpc.trial.regrasp import NOTE, Regrasping

@@ -12,7 +12,8 @@ import numpy as np
 
 from stickslip.mpc.model import quasidynamic
 from stickslip.mpc.model.contact_rows import ContactRows, Rows
-from stickslip.mpc.task import Array, Goal, Observation, Plan, Planner, Problem, pose_goal
+from stickslip.mpc.success import Array, Goal, pose_goal
+from stickslip.mpc.task import Observation, Plan, Planner, Problem
 
 MAX_HALVINGS = 12
 """Of a step, before it is given up."""

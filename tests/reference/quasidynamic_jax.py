@@ -12,7 +12,8 @@ from typing import Any
 from stickslip.errors import MissingExtra
 from stickslip.mpc.model import cost, quasidynamic
 from stickslip.mpc.model.kinematics import Chain
-from stickslip.mpc.task import Array, Cost, QuasiDynamic
+from stickslip.mpc.success import Array
+from stickslip.mpc.task import Cost, QuasiDynamic
 
 try:
     import jax

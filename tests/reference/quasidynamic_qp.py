@@ -13,7 +13,8 @@ import numpy as np
 
 from stickslip.errors import InputError, MissingExtra
 from stickslip.mpc.model import quasidynamic
-from stickslip.mpc.task import Array, QuasiDynamic
+from stickslip.mpc.success import Array
+from stickslip.mpc.task import QuasiDynamic
 
 MAX_ITERATIONS = 20_000
 """Of OSQP, before it gives up; a program that can be solved takes hundreds."""

@@ -10,7 +10,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip.mpc.task import OBJECT, Array, Problem, QuasiDynamic
+from stickslip.mpc.success import OBJECT, Array
+from stickslip.mpc.task import Problem, QuasiDynamic
 
 EDGES = 4
 """Edges of the friction pyramid of a contact."""

@@ -1,4 +1,4 @@
-"""The terms of `mpc.cost.Smooth`, as functions for any array library `xp`.
+"""The terms of `smooth.Smooth`, as functions for any array library `xp`.
 
 The running cost has contact, grasp, control and posture; the terminal cost has position and orientation.
 These are (29) to (32) of "Complementarity-Free Multi-Contact Modeling and Optimization for Dexterous Manipulation". The
@@ -8,9 +8,9 @@ start of a plan is fixed and has no cost.
 from collections.abc import Sequence
 from typing import Any
 
-from stickslip.mpc.cost import Smooth
 from stickslip.mpc.model import kinematics, quasidynamic
 from stickslip.mpc.model.kinematics import Chain
+from stickslip.mpc.model.smooth import Smooth
 from stickslip.mpc.task import QuasiDynamic
 
 

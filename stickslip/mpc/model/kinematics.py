@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 
 from stickslip.errors import Unsupported
-from stickslip.mpc.task import Array
+from stickslip.mpc.success import Array
 
 _TERMS = 11
 """Terms of the series of `exponential`, which is exact to rounding for angles up to pi."""

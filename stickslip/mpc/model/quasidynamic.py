@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from stickslip.mpc.task import Array, QuasiDynamic
+from stickslip.mpc.success import Array
+from stickslip.mpc.task import QuasiDynamic
 
 
 def compliance(model: QuasiDynamic, nr: int) -> Array:

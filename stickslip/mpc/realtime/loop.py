@@ -12,7 +12,8 @@ import numpy as np
 from stickslip.mpc.realtime.messages import Command, Counts, Result, Signal
 from stickslip.mpc.realtime.process import PlantProcess
 from stickslip.mpc.realtime.sensors import STALE, Estimator, Sensors
-from stickslip.mpc.task import Array, Goal, Observation, Planner, Problem
+from stickslip.mpc.success import Array, Goal
+from stickslip.mpc.task import Observation, Planner, Problem
 from stickslip.mpc.trial.trial import Notes, Trial, draw, last_errors, plan_error
 from stickslip.parameters import checked, parameter
 
@@ -202,8 +203,7 @@ class PlannerLoop:
         except Exception as error:
             raise TrialOver(_failed(error)) from error
         self.seconds.append(time.perf_counter() - begin)
-        for note in (estimator.note, plan.note):
-            self.notes.add(dataclasses.replace(plan, note=note))
+        self.notes.add(estimator.note, plan.note)
         wrong = plan_error(plan, self.problem.nr)
         if wrong:
             raise TrialOver(wrong)

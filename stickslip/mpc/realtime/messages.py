@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from stickslip.mpc.task import Array
+from stickslip.mpc.success import Array
 
 
 class Signal(enum.Enum):

@@ -6,7 +6,6 @@ messages take none.
 """
 
 import concurrent.futures
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
@@ -67,8 +66,7 @@ class _Paced:
         """Send the command of a plan for the last observation."""
         if self.reason:
             return
-        for note in (self._estimator.note, plan.note):
-            self._notes.add(dataclasses.replace(plan, note=note))
+        self._notes.add(self._estimator.note, plan.note)
         self.reason = plan_error(plan, self._plant.problem.nr)
         if not self.reason:
             self._channel.publish(Command(self._estimator.used, plan.target))

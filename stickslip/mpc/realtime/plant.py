@@ -8,7 +8,8 @@ from stickslip.errors import Unsupported
 from stickslip.mpc.realtime.channel import Channel
 from stickslip.mpc.realtime.messages import Command, Result, Signal
 from stickslip.mpc.realtime.sensors import SLACK, Sensing, Sensors
-from stickslip.mpc.task import OBJECT, Observation, Problem, is_hand
+from stickslip.mpc.success import OBJECT
+from stickslip.mpc.task import Observation, Problem, is_hand
 from stickslip.mpc.trial.plant import NOT_FINITE, Plant
 from stickslip.mpc.trial.trial import Monitor, draw
 

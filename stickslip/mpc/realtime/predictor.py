@@ -15,7 +15,8 @@ import mujoco
 import numpy as np
 
 from stickslip.mpc.realtime.messages import JointState, ObjectPose
-from stickslip.mpc.task import Array, Observation, Problem
+from stickslip.mpc.success import Array
+from stickslip.mpc.task import Observation, Problem
 from stickslip.mpc.trial.plant import NOT_FINITE, Plant
 
 GAIN = 0.5
@@ -80,7 +81,7 @@ class Predictor:
             finite = self._roll(max(self._now, self._step_at(time)))
         self._known = finite
         if not finite:
-            self._poses.clear()  # begin anew with the next
+            self._poses.clear()  # start over with the next
             return None
         data = self._data
         return Observation(self._now * self._timestep, data.qpos.copy(), data.qvel.copy(), data.ctrl.copy())

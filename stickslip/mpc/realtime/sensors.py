@@ -11,7 +11,8 @@ from stickslip.errors import InputError
 from stickslip.mpc.realtime.channel import Envelope
 from stickslip.mpc.realtime.messages import JointState, ObjectPose
 from stickslip.mpc.realtime.predictor import NOTE, Predictor
-from stickslip.mpc.task import Array, Observation, Problem
+from stickslip.mpc.success import Array
+from stickslip.mpc.task import Observation, Problem
 from stickslip.parameters import checked, parameter
 
 SLACK = 1e-9

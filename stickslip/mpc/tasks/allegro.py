@@ -14,18 +14,8 @@ import mujoco
 import numpy as np
 
 from stickslip.mpc.cost import Control, Position, Reach, Rotation
-from stickslip.mpc.task import (
-    OBJECT,
-    Array,
-    Below,
-    Goal,
-    QuasiDynamic,
-    Regrasp,
-    Task,
-    pose_goal,
-    pose_success,
-    quat_of,
-)
+from stickslip.mpc.success import OBJECT, Array, Below, Goal, pose_goal, pose_success, quat_of
+from stickslip.mpc.task import QuasiDynamic, Regrasp, Task
 from stickslip.mpc.tasks import objects
 from stickslip.mpc.tasks.objects import Part, Thing
 from stickslip.scenes import finger as fingers

@@ -13,7 +13,8 @@ import numpy as np
 import warp as wp
 
 from stickslip.mpc.cost import Names, State, Term
-from stickslip.mpc.task import Array, Goal, Measure, Sampling, Success, Task, millimetres
+from stickslip.mpc.success import Array, Goal, Measure, Success, millimetres
+from stickslip.mpc.task import Sampling, Task
 
 FILE = pathlib.Path(__file__).with_suffix(".xml")
 OBJECTS = ("drawer",)

@@ -14,7 +14,8 @@ import mujoco
 import numpy as np
 
 from stickslip.mpc.cost import Cost, Distance, Fallen, Position, Posture, Reach, Rotation
-from stickslip.mpc.task import OBJECT, Array, Below, Goal, QuasiDynamic, Sampling, Task, pose_goal, pose_success
+from stickslip.mpc.success import OBJECT, Array, Below, Goal, pose_goal, pose_success
+from stickslip.mpc.task import QuasiDynamic, Sampling, Task
 from stickslip.mpc.tasks import objects
 from stickslip.scenes import finger as fingers
 from stickslip.scenes import look

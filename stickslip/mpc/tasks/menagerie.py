@@ -17,7 +17,8 @@ import numpy as np
 
 from stickslip import mjcf
 from stickslip.errors import SceneError
-from stickslip.mpc.task import OBJECT, Array, Task
+from stickslip.mpc.success import OBJECT, Array
+from stickslip.mpc.task import Task
 from stickslip.mpc.tasks import allegro, leap
 from stickslip.scenes import look
 

@@ -11,7 +11,8 @@ import math
 import mujoco
 import numpy as np
 
-from stickslip.mpc.task import GOAL, OBJECT, Array
+from stickslip.mpc.success import OBJECT, Array
+from stickslip.mpc.task import GOAL
 from stickslip.scenes import look, mesh
 from stickslip.scenes.mesh import Mesh
 

@@ -15,7 +15,8 @@ import numpy as np
 import warp as wp
 
 from stickslip.mpc.cost import Names, State, Term, summed
-from stickslip.mpc.task import FELL, Array, Goal, Measure, Sampling, Success, Task, millimetres
+from stickslip.mpc.success import FELL, Array, Goal, Measure, Success, millimetres
+from stickslip.mpc.task import Sampling, Task
 
 FILE = pathlib.Path(__file__).with_suffix(".xml")
 OBJECTS = ("robot",)

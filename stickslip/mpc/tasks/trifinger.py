@@ -12,7 +12,8 @@ import mujoco
 import numpy as np
 
 from stickslip.mpc.cost import Control, Grasp, Position, Reach, Rotation
-from stickslip.mpc.task import OBJECT, Array, Goal, QuasiDynamic, Task, pose_goal, pose_success, quat_of
+from stickslip.mpc.success import OBJECT, Array, Goal, pose_goal, pose_success, quat_of
+from stickslip.mpc.task import QuasiDynamic, Task
 from stickslip.mpc.tasks import objects
 
 FILE = pathlib.Path(__file__).with_suffix(".xml")

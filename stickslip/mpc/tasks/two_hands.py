@@ -15,7 +15,8 @@ import numpy as np
 import warp as wp
 
 from stickslip.mpc.cost import Names, Rotation, State, Term
-from stickslip.mpc.task import OBJECT, Array, Goal, Sampling, Task, pose_goal, pose_success, quat_of
+from stickslip.mpc.success import OBJECT, Array, Goal, pose_goal, pose_success, quat_of
+from stickslip.mpc.task import Sampling, Task
 from stickslip.scenes import finger
 
 FILE = pathlib.Path(__file__).with_suffix(".xml")

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from stickslip.errors import InputError, Unsupported
-from stickslip.mpc.task import Goal, Observation, Plan, Problem
+from stickslip.mpc.success import Goal
+from stickslip.mpc.task import Observation, Plan, Problem
 from stickslip.mpc.trial.trial import Running, Trial
 
 THREADS = 4

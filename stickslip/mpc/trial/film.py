@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from stickslip import render
-from stickslip.mpc.task import DEFAULT, GOAL, Array, Problem
+from stickslip.mpc.success import Array
+from stickslip.mpc.task import DEFAULT, GOAL, Problem
 from stickslip.mpc.trial.plant import shown_goal
 from stickslip.mpc.trial.trial import Trial
 

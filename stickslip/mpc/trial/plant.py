@@ -3,7 +3,8 @@
 import mujoco
 import numpy as np
 
-from stickslip.mpc.task import GOAL, Array, Goal, Observation, Problem
+from stickslip.mpc.success import Array, Goal
+from stickslip.mpc.task import GOAL, Observation, Problem
 
 _BAD = [
     int(w)

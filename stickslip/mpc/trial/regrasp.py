@@ -12,18 +12,8 @@ import numpy as np
 
 from stickslip.errors import InputError
 from stickslip.mpc.cost import Position, Rotation
-from stickslip.mpc.task import (
-    Array,
-    Goal,
-    Observation,
-    Plan,
-    Planner,
-    Problem,
-    Regrasp,
-    is_hand,
-    pose_errors,
-    pose_goal,
-)
+from stickslip.mpc.success import Array, Goal, pose_errors, pose_goal
+from stickslip.mpc.task import Observation, Plan, Planner, Problem, Regrasp, is_hand
 
 NOTE = "released the object to grasp it again"
 """Note of the plans that open the hand."""

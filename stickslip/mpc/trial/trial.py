@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from stickslip.errors import InputError, StickslipError
-from stickslip.mpc.task import FELL, Array, Goal, Observation, Plan, Planner, Problem
+from stickslip.mpc.success import FELL, Array, Goal
+from stickslip.mpc.task import Observation, Plan, Planner, Problem
 from stickslip.mpc.trial.plant import NOT_FINITE, Plant
 
 SUCCESS = "success"
@@ -140,7 +141,7 @@ class Running:
 
     def take(self, plan: Plan) -> None:
         """Apply a plan for one control step."""
-        self._notes.add(plan)
+        self._notes.add(plan.note)
         self._terms.append(plan.terms)
         self.reason = plan_error(plan, self._problem.nr)
         if self.reason:
@@ -176,10 +177,11 @@ class Notes:
     def __init__(self) -> None:
         self._notes: dict[str, None] = {}
 
-    def add(self, plan: Plan) -> None:
-        """Keep the note of a plan, if it has one and fewer than MOST_NOTES are kept."""
-        if plan.note and len(self._notes) < MOST_NOTES:
-            self._notes[plan.note] = None
+    def add(self, *notes: str) -> None:
+        """Keep notes that are not empty, as long as fewer than MOST_NOTES are kept."""
+        for note in notes:
+            if note and len(self._notes) < MOST_NOTES:
+                self._notes[note] = None
 
     def all(self) -> tuple[str, ...]:
         """The notes."""

@@ -17,7 +17,8 @@ from stickslip.mpc.model.contact_rows import EDGES, ContactRows
 from stickslip.mpc.model.rotations import vec4d
 from stickslip.mpc.planners.newton import structs
 from stickslip.mpc.planners.newton.kernels import _solve_plans
-from stickslip.mpc.task import Array, Goal, Observation, Plan, Planner, Problem, pose_goal
+from stickslip.mpc.success import Array, Goal, pose_goal
+from stickslip.mpc.task import Observation, Plan, Planner, Problem
 from stickslip.parameters import checked, parameter
 from stickslip.simulation import resolve_device
 

@@ -21,7 +21,7 @@ class Chains:
 
 @wp.struct
 class Weights:
-    """Weights of the cost; see `mpc.cost.Smooth`."""
+    """Weights of the cost; see `model/smooth.py`."""
 
     contact: wp.float64
     grasp: wp.float64

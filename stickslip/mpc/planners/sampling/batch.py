@@ -10,17 +10,18 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import mujoco
 import numpy as np
 import warp as wp
 
 from stickslip import compilation
 from stickslip.errors import InputError, Unsupported
 from stickslip.mpc import variation
-from stickslip.mpc.cost import Names, Rotation
+from stickslip.mpc.cost import Names, check_goal
 from stickslip.mpc.planners.sampling import kernels
+from stickslip.mpc.planners.sampling.model import plan_model
 from stickslip.mpc.planners.sampling.settings import Mppi, Settings
-from stickslip.mpc.task import SPLINES, Array, Goal, Observation, Plan, Problem, Sampling
+from stickslip.mpc.success import Array, Goal
+from stickslip.mpc.task import SPLINES, Observation, Plan, Problem, Sampling
 from stickslip.mpc.trial.trial import draw
 from stickslip.physics.base import Physics
 from stickslip.simulation import Simulation
@@ -86,7 +87,7 @@ class Batch:
         self.rule = s.rule(usual.temperature)
         self.std = s.std or usual.std
         self.sim = Simulation(
-            _plan_model(problem),
+            plan_model(problem),
             physics,
             nworld=self.trials * s.samples * s.models,
             device=device,
@@ -112,7 +113,7 @@ class Batch:
         samples = trials * s.samples
         nworld = samples * s.models
         _, goal = draw(problem, 0)
-        self._check_goal(goal)
+        check_goal(problem.task.cost, len(goal.values), problem.task.name)
         self._no_goal = Goal(np.zeros_like(goal.values))
         ngoal = max(1, len(goal.values))
         self._goals = np.zeros((trials, ngoal))
@@ -224,16 +225,6 @@ class Batch:
             return passed
         self._times[trial] = seen.time
         return min(float(self.knots), max(0.0, passed))
-
-    def _check_goal(self, goal: Goal) -> None:
-        """Raise InputError if a term reads more of the goal than there is."""
-        for term in self.problem.task.cost:
-            needed = getattr(term, "goal", -1) + 1 + (3 if isinstance(term, Rotation) else 2)
-            if hasattr(term, "goal") and needed > len(goal.values):
-                raise InputError(
-                    f"the term {term.name!r} reads {needed} values of the goal, and goals of {self.problem.task.name} "
-                    f"have {len(goal.values)}; make them longer, or write a Term for it"
-                )
 
     def _check_terms(self, seen: Observation, terms: dict[str, float]) -> None:
         """Raise InputError if a term is not finite at a state that is."""
@@ -403,19 +394,3 @@ def _whole(problem: Problem, dt: float) -> int:
             f"number of time steps; use {problem.period / whole:g}"
         )
     return whole
-
-
-def _plan_model(problem: Problem) -> mujoco.MjModel:
-    """The model without cameras and lights, with unused features disabled, so that a step launches fewer kernels."""
-    spec = problem.task.build(problem.object)
-    for unseen in [*spec.cameras, *spec.lights]:
-        spec.delete(unseen)
-    mjm = spec.compile()
-    off = mujoco.mjtDisableBit
-    if not mjm.dof_frictionloss.any() and not mjm.tendon_frictionloss.any():
-        mjm.opt.disableflags |= int(off.mjDSBL_FRICTIONLOSS)
-    if not mjm.neq:
-        mjm.opt.disableflags |= int(off.mjDSBL_EQUALITY)
-    if not mjm.nsensor:
-        mjm.opt.disableflags |= int(off.mjDSBL_SENSOR)
-    return mjm

@@ -8,7 +8,8 @@ import numpy as np
 
 from stickslip.mpc.planners.sampling.batch import Batch, usual_physics
 from stickslip.mpc.planners.sampling.settings import Cem, Dial, Mppi, Predictive, Settings
-from stickslip.mpc.task import Goal, Observation, Plan, Planner, Problem
+from stickslip.mpc.success import Goal
+from stickslip.mpc.task import Observation, Plan, Planner, Problem
 from stickslip.physics.base import Physics
 
 __all__ = ["Batch", "Cem", "Dial", "Mppi", "Predictive", "Sampler", "Settings", "time_plans", "usual_physics"]

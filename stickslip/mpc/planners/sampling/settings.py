@@ -1,5 +1,6 @@
 """Parameters of the sampling planners, and what they make of the costs of their samples."""
 
+import abc
 import dataclasses
 import math
 from collections.abc import Sequence
@@ -44,7 +45,7 @@ class Growth:
 
 @checked
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(abc.ABC):
     """Parameters that all sampling planners have. Those that are none are the task's (`Task.sampling`)."""
 
     samples: int = parameter(256, "rollouts of a plan", 2)
@@ -64,9 +65,9 @@ class Settings:
     nconmax: int | None = parameter(None, "capacity for contacts per world; none: an estimate", 1, kind=int)
     njmax: int | None = parameter(None, "capacity for constraint rows per world; none: an estimate", 1, kind=int)
 
+    @abc.abstractmethod
     def rule(self, temperature: float) -> Rule:
         """How samples become a plan, given the task's temperature."""
-        raise NotImplementedError
 
 
 @checked

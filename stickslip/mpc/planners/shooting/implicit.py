@@ -19,7 +19,8 @@ from stickslip.mpc.model.contact_rows import Rows
 from stickslip.mpc.planners.shooting import nlp
 from stickslip.mpc.planners.shooting.casadi_form import Arrays, load
 from stickslip.mpc.planners.shooting.nlp import Step
-from stickslip.mpc.task import Array, Problem
+from stickslip.mpc.success import Array
+from stickslip.mpc.task import Problem
 from stickslip.parameters import checked, parameter
 
 

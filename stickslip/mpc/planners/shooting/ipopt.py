@@ -11,7 +11,7 @@ from stickslip.mpc.model import quasidynamic
 from stickslip.mpc.model.contact_rows import Rows
 from stickslip.mpc.planners.shooting.casadi_form import Arrays, load
 from stickslip.mpc.planners.shooting.nlp import Settings, ShootingPlanner, Step
-from stickslip.mpc.task import Array
+from stickslip.mpc.success import Array
 
 __all__ = ["Ipopt", "Settings"]
 

@@ -16,7 +16,8 @@ from stickslip.errors import Diverged
 from stickslip.mpc.model import cost, kinematics
 from stickslip.mpc.model.contact_rows import EDGES, ContactRows, Rows
 from stickslip.mpc.planners.shooting.casadi_form import Arrays, load
-from stickslip.mpc.task import Array, Goal, Observation, Plan, Planner, Problem, pose_goal
+from stickslip.mpc.success import Array, Goal, pose_goal
+from stickslip.mpc.task import Observation, Plan, Planner, Problem
 from stickslip.parameters import checked, parameter
 
 GOOD = ("Solve_Succeeded", "Solved_To_Acceptable_Level")
