@@ -138,6 +138,7 @@ def test_two_processes_with_one_folder_lose_nothing(tmp_path):
         ([TASK, "--planner", "mppi", "--physics", "magic"], "no physics named"),
         (["nowhere.py"], "nowhere.py is not a file"),
         ([EXAMPLE, "--realtime"], "cannot import the functions of"),
+        ([TASK, "--no-look-ahead"], "nothing looks ahead; add --realtime"),
         ([EXAMPLE + ":POLE"], "no task of"),
         (
             [EXAMPLE, "--planner", "newton"],

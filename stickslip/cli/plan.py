@@ -32,7 +32,7 @@ ALL = "all"
 """Every object of a task."""
 MENAGERIE = "mujoco-menagerie"
 """The package with the hands of some tasks."""
-FORMAT = 3
+FORMAT = 4
 """Version of the JSON files; it is raised when their meaning changes."""
 
 
@@ -46,6 +46,7 @@ class Order:
         planner: name of the planner, with parameters as in "mppi:samples=128"
         physics: contact physics of the planner's rollouts, as in "comfree:stiffness=0.1"; sampling planners only
         realtime: whether the plant runs while the planner computes
+        look_ahead: in real time, whether plans begin from the state predicted for the time at which they act
         device: device of the planner's rollouts; sampling planners only
     """
 
@@ -54,6 +55,7 @@ class Order:
     planner: str
     physics: str | None
     realtime: bool
+    look_ahead: bool
     device: str | None
 
     @property
@@ -84,12 +86,23 @@ class Order:
             "settings": dataclasses.asdict(settings_of(self.planner)),
             "physics": physics and {"name": physics.name, "parameters": dataclasses.asdict(physics)},
             "realtime": self.realtime,
+            "look_ahead": self.look_ahead,
             "device": self.device,
         }
 
 
-def order(task: str, *, planner: str | None, physics: str | None, realtime: bool, device: str | None) -> Order:
+def order(
+    task: str,
+    *,
+    planner: str | None,
+    physics: str | None,
+    realtime: bool,
+    device: str | None,
+    look_ahead: bool = True,
+) -> Order:
     """The order of a command line; raises InputError where something does not fit."""
+    if not look_ahead and not realtime:
+        raise InputError("--no-look-ahead: a plant that waits is seen as it is, so nothing looks ahead; add --realtime")
     found = load_task(task)
     file, _ = split(task)
     if file is not None and realtime:
@@ -98,7 +111,7 @@ def order(task: str, *, planner: str | None, physics: str | None, realtime: bool
             "package and call stickslip.mpc.realtime.loop.run_realtime, or let the plant wait"
         )
     source = "" if file is None else hashlib.sha256(file.read_bytes()).hexdigest()[:12]
-    what = Order(found, source, planner or found.planner, physics, realtime, device)
+    what = Order(found, source, planner or found.planner, physics, realtime, realtime and look_ahead, device)
     if what.name not in SAMPLING:
         for option, value in (("--physics", physics), ("--device", device)):
             if value is not None:
@@ -191,7 +204,7 @@ def _run_trial(problem: Problem, planner: Planner, seed: int, what: Order, progr
         ran = trial.run(problem, planner, seed, progress=progress)
         mean = float(ran.seconds.mean()) if len(ran.seconds) else math.nan
         return ran, {"plans_per_s": 1.0 / mean if mean > 0.0 else math.nan}
-    live = run_realtime(problem, planner, seed, progress=progress)
+    live = run_realtime(problem, planner, seed, look_ahead=what.look_ahead, progress=progress)
     metrics = {
         "plans_per_s": live.plans_per_second,
         "pose_age_ms": 1e3 * live.pose_age,

@@ -310,6 +310,22 @@ class Distance(_PositionError):
 
 
 @dataclasses.dataclass(frozen=True)
+class Outside(_PositionError):
+    """Position error of a body beyond a radius [m]: free to move within it, pulled back from outside."""
+
+    radius: float = 0.0
+
+    def make(self, names: Names) -> wp.Function:
+        error, radius = self.error(names), self.radius
+
+        @wp.func
+        def outside(s: State) -> float:
+            return wp.max(0.0, wp.length(error(s)) - radius)
+
+        return outside
+
+
+@dataclasses.dataclass(frozen=True)
 class Rotation(Known):
     """Rotation error 1 - (q.q*)^2 of a free joint; `goal` is where its quaternion, w first, starts in the goal."""
 

@@ -44,6 +44,7 @@ def values(problem: Problem, qpos: np.ndarray, qvel: np.ndarray, ctrl: np.ndarra
         "rotation": rotation,
         "distance": float(np.abs(pos - GOAL.pos).sum()),
         "position": distance**2,
+        "outside": max(0.0, distance - 0.035),
         "fallen": float(pos[2] < 0.16),
         "speed": float(qvel[0] ** 2 + 0.1 * abs(qvel[1])),
         "sensed": float(0.1 * abs(ctrl[2]) + tip[2]),

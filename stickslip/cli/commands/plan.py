@@ -33,6 +33,8 @@ class Plan:
     """Trials per object."""
     realtime: bool = False
     """Run the plant in real time in its own process; it does not wait for the planner."""
+    no_look_ahead: bool = False
+    """In real time, plan from the last measurements, not from the state predicted for the time a plan acts."""
     seed: int = 0
     """Seed of the first trial; the next trials take the next numbers."""
     device: str | None = None
@@ -56,6 +58,7 @@ class Plan:
             physics=self.physics,
             realtime=self.realtime,
             device=self.device,
+            look_ahead=not self.no_look_ahead,
         )
         done = plan.run(
             order,

@@ -13,7 +13,7 @@ import pathlib
 import mujoco
 import numpy as np
 
-from stickslip.mpc.cost import Cost, Distance, Fallen, Position, Posture, Reach, Rotation
+from stickslip.mpc.cost import Cost, Distance, Fallen, Outside, Position, Posture, Reach, Rotation
 from stickslip.mpc.success import OBJECT, Array, Below, Goal, pose_goal, pose_success
 from stickslip.mpc.task import QuasiDynamic, Sampling, Task
 from stickslip.mpc.tasks import objects
@@ -169,11 +169,16 @@ def sample_roll(rng: np.random.Generator, mjm: mujoco.MjModel, name: str) -> tup
 _MODEL = QuasiDynamic(joints=3.0, mass=_MASS)
 
 
-def _cost(distance: float, position: float) -> Cost:
-    """An object that is tipped over must leave its place for a while; one that is turned need not."""
+def _cost(distance: float, position: float, radius: float) -> Cost:
+    """An object that is tipped over must leave its place for a while; one that is turned need not.
+
+    Without `Outside` the cheapest way to turn an object is to throw it over the fingertips, where it has the right
+    orientation, 30 to 70 mm from its goal, and fingers between it and the goal. No plan gets it back from there.
+    """
     return (
         Rotation(weight=0.2, final=0.2),
         Distance(weight=distance),
+        Outside(weight=5.0, radius=radius),
         Position(final=position),
         Reach(weight=0.2, sites=tuple(f"{finger}_tip" for finger in FINGERS)),
         Posture(weight=0.001),
@@ -195,7 +200,7 @@ def _task(name: str, summary: str, sample, cost: Cost) -> Task:
         substeps=12,
         longest=1500,
         failure=Below(OBJECT, FALLEN),
-        sampling=Sampling(dt=0.004),
+        sampling=Sampling(dt=0.024, horizon=12, std=0.05),
         uncertain=(OBJECT,),
     )
 
@@ -204,6 +209,11 @@ YAW = _task(
     "leap-yaw",
     "a hand turns an object on its palm by a quarter turn about the palm's normal",
     sample_yaw,
-    _cost(0.8, 10.0),
+    _cost(0.8, 10.0, 0.02),
 )
-ROLL = _task("leap-roll", "a hand tips an object on its palm over by a quarter turn", sample_roll, _cost(0.4, 4.0))
+ROLL = _task(
+    "leap-roll",
+    "a hand tips an object on its palm over by a quarter turn",
+    sample_roll,
+    _cost(0.4, 4.0, 0.03),
+)

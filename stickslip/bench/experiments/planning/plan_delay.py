@@ -41,7 +41,7 @@ class Settings:
     plan_time: float = parameter(0.012, "time that a plan takes [s]", low=0.0, high=10.0)
     longest: int = parameter(400, "control steps of a trial, at most", low=2, high=100_000)
     samples: int = parameter(256, "rollouts of a plan", low=2, high=1 << 20)
-    horizon: int = parameter(48, "time steps of a rollout", low=1, high=100_000)
+    horizon: int | None = parameter(None, "time steps of a rollout; none: the task's", low=1, high=100_000, kind=int)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -43,7 +43,7 @@ class Settings:
     size_spread: float = parameter(0.1, "largest change of size in an ensemble", low=0.0, high=0.9)
     plan_time: float = parameter(0.012, "time that a plan takes [s]", low=0.0, high=10.0)
     longest: int = parameter(400, "control steps of a trial, at most", low=2, high=100_000)
-    horizon: int = parameter(48, "time steps of a rollout", low=1, high=100_000)
+    horizon: int | None = parameter(None, "time steps of a rollout; none: the task's", low=1, high=100_000, kind=int)
 
 
 @dataclasses.dataclass(frozen=True)

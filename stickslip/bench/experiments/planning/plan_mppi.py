@@ -44,7 +44,8 @@ class Settings:
     live: int = parameter(5, "trials with the first object in real time; none if 0", low=0, high=10_000)
     longest: int = parameter(400, "control steps of a trial, at most", low=2, high=100_000)
     samples: int = parameter(256, "rollouts of a plan", low=2, high=1 << 20)
-    horizon: int = parameter(48, "time steps of a rollout", low=1, high=100_000)
+    horizon: int | None = parameter(None, "time steps of a rollout; none: the task's", low=1, high=100_000, kind=int)
+    dt: float | None = parameter(None, "time step of a rollout [s]; none: the task's", low=1e-4, high=1.0, kind=float)
     plans: int = parameter(50, "plans that are timed", low=1, high=100_000)
 
 
@@ -89,9 +90,9 @@ class PlanMppi(Experiment[Settings]):
     def measure(self, case: Case, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:
         task = dataclasses.replace(TASKS[case.task], longest=settings.longest)
         problem = compile_problem(task, case.object)
-        how = sampling.Mppi(samples=settings.samples, horizon=settings.horizon)
+        how = sampling.Mppi(samples=settings.samples, horizon=settings.horizon, dt=settings.dt)
         planner = sampling.Sampler(problem, physics, how, trial.device)
-        metrics = _times(problem, planner, settings, trial)
+        metrics = time_plan(problem, planner, settings.plans, trial)
         seeds = range(trial.seed, trial.seed + case.trials)
         if case.clock == LIVE:
             ran, metrics["plans_per_s"] = _live(problem, planner, seeds, trial)
@@ -115,7 +116,7 @@ class PlanMppi(Experiment[Settings]):
         first = next(iter(self.cases(settings)), "")
         return [
             Score(
-                f"MPPI, {settings.samples} rollouts of {settings.horizon} steps: time of a plan",
+                f"MPPI, {settings.samples} rollouts: time of a plan",
                 first,
                 "plan_p50_ms",
                 "ms",
@@ -136,7 +137,7 @@ class PlanMppi(Experiment[Settings]):
 
     def draw(self, result: Result) -> Any:
         settings = self.make_settings(result.settings)
-        title = f"plan-mppi: {settings.samples} rollouts of {settings.horizon} steps on {result.machine['device']}"
+        title = f"plan-mppi: {settings.samples} rollouts a plan on {result.machine['device']}"
         fig, axes = style.figure(title, 3, 1, width=12.0, height=3.2)
         for ax, name, title, y in (
             (axes[0, 0], "plan_p50_ms", "time of a plan, median", "time [ms]"),
@@ -149,14 +150,14 @@ class PlanMppi(Experiment[Settings]):
         return fig
 
 
-def _times(problem: Problem, planner: sampling.Sampler, settings: Settings, trial: Trial) -> dict[str, float]:
-    """Time of a plan from where a trial starts."""
+def time_plan(problem: Problem, planner: sampling.Sampler, plans: int, trial: Trial) -> dict[str, float]:
+    """Median and 95th percentile of the time of plans from where a trial starts [ms]."""
     start, goal = mpc_trial.draw(problem, trial.seed)
     plant = Plant(problem)
     plant.reset(start, goal)
     planner.compile()
     planner.reset(goal, trial.seed)
-    seconds = sampling.time_plans(planner, plant.observe(), settings.plans, warmup=2, clock=trial.clock)
+    seconds = sampling.time_plans(planner, plant.observe(), plans, warmup=2, clock=trial.clock)
     return {f"plan_{name}_ms": 1e3 * seconds[name] for name in ("p50", "p95")}
 
 
