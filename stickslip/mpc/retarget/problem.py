@@ -12,6 +12,8 @@ from stickslip.mpc.retarget.motion import Array, Motion, qpos_of, velocities
 from stickslip.mpc.retarget.robots import Options, Robot
 from stickslip.mpc.retarget.settings import Weights
 
+DEEPEST = 1e-3
+"""Depth of a contact at which a start is lifted [m]."""
 _SCALAR = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 
 
@@ -49,6 +51,7 @@ class Problem:
         reference: the motion in the coordinates of the model
         dof_weights: weight of each entry of the difference of two positions                  (nv,)
         sites: indices of the sites of `Reference.contact`                                    (nc,)
+        start: positions that the plant starts from: the first frame, lifted until nothing is in the floor     (nq,)
     """
 
     robot: Robot
@@ -61,6 +64,7 @@ class Problem:
     reference: Reference
     dof_weights: Array
     sites: NDArray[np.intp]
+    start: Array
 
     @property
     def steps(self) -> int:
@@ -128,7 +132,9 @@ def compile_problem(
     reference = Reference(
         qpos, qvel, _controls(mjm, joints, qpos, qvel, dt), contact, _touched(mjm, qpos, sites, contact)
     )
-    problem = Problem(robot, options, motion, weights, mjm, dt, substeps, reference, np.zeros(mjm.nv), sites)
+    start = qpos[0].copy()
+    problem = Problem(robot, options, motion, weights, mjm, dt, substeps, reference, np.zeros(mjm.nv), sites, start)
+    _lift(problem)
     return dataclasses.replace(problem, dof_weights=_dof_weights(problem))
 
 
@@ -190,6 +196,23 @@ def _dof_weights(problem: Problem) -> Array:
     if not found.any():
         raise InputError(f"motion {motion.name!r}: all weights of what it moves are 0; raise one")
     return found
+
+
+def _lift(problem: Problem) -> None:
+    """Lift the base of the start until nothing that it carries is deeper in what stands still than `DEEPEST`."""
+    mjm, start = problem.mjm, problem.start
+    if "base" not in problem.free_joints():
+        return
+    adr = mjm.jnt_qposadr[problem.free_joints()["base"]]
+    mjd = mujoco.MjData(mjm)
+    for _ in range(3):
+        mjd.qpos[:] = start
+        mujoco.mj_forward(mjm, mjd)
+        static = mjm.body_weldid[mjm.geom_bodyid[mjd.contact.geom.reshape(-1, 2)]] == 0
+        depths = -mjd.contact.dist[static.any(axis=1)]
+        if not len(depths) or depths.max() <= DEEPEST:
+            return
+        start[adr + 2] += depths.max()
 
 
 def _touched(mjm: mujoco.MjModel, qpos: Array, sites: NDArray[np.intp], contact: Array) -> Array:

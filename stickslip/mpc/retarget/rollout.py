@@ -74,7 +74,7 @@ class Plant:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self.mjd = mujoco.MjData(problem.mjm)
-        self.mjd.qpos[:] = problem.reference.qpos[0]
+        self.mjd.qpos[:] = problem.start
         self.mjd.qvel[:] = problem.reference.qvel[0]
         mujoco.mj_forward(problem.mjm, self.mjd)
 
@@ -104,7 +104,7 @@ class _Run:
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem, self.seed, self.reason = problem, seed, ""
         self.plant = Plant(problem)
-        self.qpos, self.qvel = [problem.reference.qpos[0].copy()], [problem.reference.qvel[0].copy()]
+        self.qpos, self.qvel = [problem.start.copy()], [problem.reference.qvel[0].copy()]
         self.ctrl: list[Array] = []
         self.predicted: list[float] = []
         self.rounds: list[int] = []

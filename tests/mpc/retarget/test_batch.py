@@ -157,8 +157,8 @@ def test_it_stops_when_nothing_improves(improvement: float, patience: int, round
 
 
 def test_seeds_side_by_side_and_resumed_are_as_alone(tmp_path, monkeypatch):
-    problem, physics = toy.problem(seconds=0.6), ss.ConeSweep()
-    settings = dataclasses.replace(toy.SMALL, samples=16, iterations=3, improvement=0.002)
+    problem, physics = toy.problem(seconds=0.4), ss.ConeSweep()
+    settings = dataclasses.replace(toy.SMALL, samples=8, horizon=6, knot_steps=3, iterations=2, improvement=0.002)
     alone = [rollout.run(problem, physics, settings, device="cpu", seeds=[seed])[0] for seed in (4, 9)]
     both = rollout.run(problem, physics, settings, device="cpu", seeds=[4, 9])
     assert (alone[0].ctrl != alone[1].ctrl).any()
@@ -169,7 +169,7 @@ def test_seeds_side_by_side_and_resumed_are_as_alone(tmp_path, monkeypatch):
         pass
 
     def stop(where: rollout.Progress) -> None:
-        if where.tick == 5:
+        if where.tick == 3:
             raise Enough
 
     monkeypatch.setattr(rollout, "SAVE_EVERY", 2)
@@ -186,7 +186,7 @@ def test_seeds_side_by_side_and_resumed_are_as_alone(tmp_path, monkeypatch):
         state=state,
         progress=lambda where: ticks.append(where.tick),
     )
-    assert ticks[0] == 5 and not state.exists()
+    assert ticks[0] == 3 and not state.exists()
     for one, other in zip(alone, again, strict=True):
         assert (one.qpos == other.qpos).all() and (one.ctrl == other.ctrl).all()
         assert one.reason == other.reason == "done"

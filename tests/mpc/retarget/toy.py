@@ -35,7 +35,10 @@ def mjcf(thing: bool = False) -> str:
         for leg, (x, y) in zip(LEGS, ((0.2, 0.12), (0.2, -0.12), (-0.2, 0.12), (-0.2, -0.12)), strict=True)
     )
     home = [0, 0, HEIGHT, 1, 0, 0, 0, *([0.4, -0.8] * 4)]
-    ball = '<body name="ball" pos="0.6 0 0.05"><freejoint name="ball"/><geom type="sphere" size="0.05" mass="0.2" contype="2" conaffinity="3"/></body>'
+    ball = """
+    <body name="ball" pos="0.6 0 0.05">
+      <freejoint name="ball"/><geom type="sphere" size="0.05" mass="0.2" contype="2" conaffinity="3"/>
+    </body>"""
     key = " ".join(map(str, [*home, *([0.6, 0, 0.05, 1, 0, 0, 0] if thing else [])]))
     servos = "".join(f'<position name="{joint}" joint="{joint}"/>' for joint in JOINTS)
     return f"""
