@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickslip.errors import InputError
-from stickslip.mpc.retarget.motion import Array, conjugate, logarithm, multiplied
+from stickslip.mpc.retarget.motion import Array
 
 BODY, SITE, COM = "body", "site", "com"
 KINDS = (SITE, BODY, COM)
@@ -56,7 +56,7 @@ class Settings:
 
     iterations: int = 20
     damping: float = 1e-5
-    pull: float = 1e-3
+    pull: float = 1e-4
     step: float = 0.5
     enough: float = 1e-6
 
@@ -142,6 +142,9 @@ class Solver:
         error, weights = target.pos - at, np.broadcast_to(np.asarray(target.weight, dtype=np.float64), 3)
         if target.quat is None or target.kind == COM:
             return error, rows[:3], weights
+        turn = np.empty(3)
         mujoco.mju_mat2Quat(quat, frame)
-        turn = logarithm(multiplied(target.quat, conjugate(quat)))  # in the world, as the Jacobian
+        mujoco.mju_negQuat(quat, quat)
+        mujoco.mju_mulQuat(quat, target.quat, quat)
+        mujoco.mju_quat2Vel(turn, quat, 1.0)  # in the world, as the Jacobian
         return np.concatenate([error, turn]), rows, np.concatenate([weights, np.full(3, target.turn)])
