@@ -203,7 +203,7 @@ def animate(
         joint_names=tuple(mjm.joint(j).name for j in range(1, 30)),
         base=done[:, :7],
         objects=moved,
-        contacts={site: path.touching(times) for site, path in paths.items()},
+        contacts={s: paths[s].touching(times) if s in paths else np.zeros(len(times)) for s in robot.contacts},
         source="stickslip",
     )
 
@@ -314,7 +314,7 @@ def kick() -> Motion:
         Key(0.0),
         Key(0.9, (0.0, y, 0.745)),
         Key(1.3, (0.02, y, 0.745), (0.0, 0.12, 0.0), {**back, "right_knee": 1.2}),
-        Key(1.65, (-0.02, y, 0.75), (0.0, -0.12, 0.0), {**front, "right_hip_pitch": -1.1}),
+        Key(1.75, (-0.02, y, 0.75), (0.0, -0.12, 0.0), {**front, "right_hip_pitch": -1.1}),
         Key(2.2, (0.0, y, 0.745), (0.0, 0.0, 0.0), {"right_knee": 0.9, "right_hip_pitch": -0.5}),
         Key(2.6, (0.0, y, 0.75)),
         Key(3.4),
@@ -322,18 +322,280 @@ def kick() -> Motion:
     right = [
         (0.0, (x, -y, 0.0), (0.0, 0.0, 0.0)),
         (0.9, (x, -y, 0.0), (0.0, 0.0, 0.0)),
-        (1.3, (-0.22, -y, 0.22), (0.0, 0.6, 0.0)),
-        (1.65, (0.55, -y, 0.42), (0.0, -0.8, 0.0)),
-        (2.1, (0.12, -y, 0.14), (0.0, 0.0, 0.0)),
-        (2.5, (x, -y, 0.0), (0.0, 0.0, 0.0)),
+        (1.3, (-0.18, -y, 0.2), (0.0, 0.6, 0.0)),
+        (1.75, (0.5, -y, 0.4), (0.0, -0.8, 0.0)),
+        (2.2, (0.12, -y, 0.14), (0.0, 0.0, 0.0)),
+        (2.6, (x, -y, 0.0), (0.0, 0.0, 0.0)),
     ]
-    lean = [(0.0, 0.01, 0.0), (0.15, 0.01, 0.0), (0.85, 0.02, y - 0.005), (2.5, 0.02, y - 0.005), (3.2, 0.01, 0.0)]
+    lean = [(0.0, 0.01, 0.0), (0.15, 0.01, 0.0), (0.85, 0.02, y - 0.005), (1.3, 0.0, y), (1.75, 0.05, y), (2.5, 0.02, y - 0.005), (3.2, 0.01, 0.0)]
     return animate(
         "kick",
         keys,
         {
             "left_foot": Path(_flat((0.0, x, y, 0.0)), [(0.0, 3.4)]),
-            "right_foot": Path(right, [(0.0, 0.9), (2.5, 3.4)]),
+            "right_foot": Path(right, [(0.0, 0.9), (2.6, 3.4)]),
         },
         com=Path(_flat(*((t, a, b, 0.0) for t, a, b in lean))),
+    )
+
+
+def getup() -> Motion:
+    """From lying on the back: bend the knees, sit up with the hands behind, come over the feet, stand up."""
+    x, y = 0.27, STANCE[1]
+    there = (x - STANCE[0], 0.0, HEIGHT)
+    lying = {"hip_pitch": 0.0, "knee": 0.05, "ankle_pitch": 0.0, "shoulder_pitch": 0.0, "shoulder_roll": 0.25, "elbow": 1.5}
+    rising = {"hip_pitch": -0.9, "knee": 1.9, "ankle_pitch": 0.3, "waist_pitch": 0.4, "shoulder_pitch": 0.5, "elbow": 1.4}
+    sitting = {"hip_pitch": -1.6, "knee": 2.0, "waist_pitch": 0.45, "shoulder_pitch": 0.8, "shoulder_roll": 0.3}
+    crouching = {"hip_pitch": -2.0, "knee": 2.3, "ankle_pitch": -0.8, "waist_pitch": 0.4, "shoulder_pitch": -1.2}
+    keys = [
+        Key(0.0, (0.0, 0.0, 0.075), (0.0, -0.5 * math.pi, 0.0), lying),
+        Key(0.3, (0.0, 0.0, 0.075), (0.0, -0.5 * math.pi, 0.0), lying),
+        Key(1.2, (0.0, 0.0, 0.095), (0.0, -1.2, 0.0), rising),
+        Key(2.0, (0.0, 0.0, 0.135), (0.0, -0.3, 0.0), sitting),
+        Key(2.8, (0.16, 0.0, 0.30), (0.0, 0.7, 0.0), crouching),
+        Key(3.1, (0.2, 0.0, 0.36), (0.0, 0.7, 0.0), crouching),
+        Key(4.3, there),
+        Key(4.6, there),
+    ]
+    paths = {}
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        points = [
+            (0.0, (0.79, sign * y, 0.11), (0.0, -0.5 * math.pi, 0.0)),
+            (0.3, (0.79, sign * y, 0.11), (0.0, -0.5 * math.pi, 0.0)),
+            (0.75, (0.5, sign * y, 0.06), (0.0, -0.5, 0.0)),
+            (1.2, (x, sign * y, 0.0), (0.0, 0.0, 0.0)),
+        ]
+        paths[f"{side}_foot"] = Path(points, [(1.2, 4.6)])
+        paths[f"{side}_hand"] = planted(f"{side}_hand", (1.5, 2.3), at=(-0.2, sign * 0.24))
+    return animate("getup", keys, paths)
+
+
+def cartwheel() -> Motion:
+    """Sideways to the left over both hands: left hand, right hand, right foot, left foot. The base turns by -2 pi."""
+    far = 2.1
+    wide = {"hip_roll": 0.35, "hip_pitch": -0.1, "knee": 0.2, "ankle_pitch": -0.1}
+    arms = {"shoulder_pitch": -2.9, "shoulder_roll": 0.3, "elbow": 1.5}
+    split = {"hip_roll": 0.8, "hip_pitch": 0.0, "knee": 0.1, "ankle_pitch": 0.2, **arms}
+    down = {"hip_roll": 0.35, "hip_pitch": -0.1, "knee": 0.2, "ankle_pitch": -0.1, "shoulder_roll": 0.6}
+
+    def key(time: float, across: float, height: float, roll: float, pose: Mapping[str, float]) -> Key:
+        return Key(time, (0.0, across, height), (-roll, 0.0, 0.0), pose)
+
+    first = [
+        key(0.0, 0.0, 0.73, 0.0, down),
+        key(0.5, 0.0, 0.72, 0.0, {**wide, **arms}),
+        key(0.9, 0.27, 0.70, 0.9, {**split, "waist_roll": -0.3}),
+        key(1.2, 0.55, 0.68, 1.9, {**split, "waist_roll": -0.3}),
+        key(1.5, 0.85, 0.74, 2.65, split),
+    ]
+    second = [  # the first half backwards, seen from the other side
+        key(3.4 - k.time, far - k.pos[1], k.pos[2], 2.0 * math.pi + k.turn[0], {**k.pose, "waist_roll": 0.0})
+        for k in reversed(first)
+    ]
+    middle = key(1.7, 0.5 * far, 0.76, math.pi, split)
+    paths = {
+        "left_foot": planted("left_foot", (0.0, 1.3), (2.95, 3.4), at=(0.0, 0.25)),
+        "right_foot": planted("right_foot", (0.0, 0.45), (2.1, 3.4), at=(0.0, -0.25)),
+        "left_hand": planted("left_hand", (1.2, 1.9), at=(0.0, 0.85)),
+        "right_hand": planted("right_hand", (1.5, 2.2), at=(0.0, far - 0.85)),
+    }
+    for foot, start in (("left_foot", 0.25), ("right_foot", -0.25)):
+        points = _flat((0.0, 0.0, start, 0.0), (1.55, 0.0, start, 0.0), (1.85, 0.0, start + far, 0.0))
+        paths[foot] = dataclasses.replace(paths[foot], points=points)
+    return animate("cartwheel", [*first, middle, *second], paths)
+
+
+def push_box(far: float = 0.45) -> Motion:
+    """Reach for the box, push it forward with both hands in four steps, let go."""
+    x, y = STANCE
+    box_x, box_z, face, grip = g1.BOX_AT[0], 0.5 * g1.BOX_SIZE[2], g1.BOX_AT[0] - 0.5 * g1.BOX_SIZE[0], 0.62
+    reach = {"shoulder_pitch": -0.6, "shoulder_roll": 0.1, "elbow": 0.6, "waist_pitch": 0.1}
+    on, off, last = 1.1, 3.5, 4.2
+    keys = [
+        Key(0.0),
+        Key(1.0, (0.06, 0.0, 0.72), (0.0, 0.3, 0.0), reach),
+        Key(on, (0.06, 0.0, 0.72), (0.0, 0.3, 0.0), reach),
+        Key(off, (0.06 + far, 0.0, 0.72), (0.0, 0.3, 0.0), reach),
+        Key(last - 0.1, (far, 0.0, HEIGHT)),
+        Key(last, (far, 0.0, HEIGHT)),
+    ]
+
+    def pushed(*at: float) -> list:
+        return [
+            (time, (at[0] + forward, *at[1:]), (0.0, 0.0, 0.0))
+            for time, forward in ((0.0, 0.0), (on, 0.0), (off, far), (last, far))
+        ]
+
+    third = far / 3.0
+    left = [(0.0, 0.0), (1.2, 0.0), (1.6, third), (2.4, third), (2.8, far)]
+    right = [(0.0, 0.0), (1.8, 0.0), (2.2, 2.0 * third), (3.0, 2.0 * third), (3.4, far)]
+    paths = {}
+    for side, sign, steps in (("left", 1.0, left), ("right", -1.0, right)):
+        points = [(0.0, x, sign * y, 0.0)]
+        for (leave, before), (land, after) in ((steps[1], steps[2]), (steps[3], steps[4])):
+            points += [
+                (leave, x + before, sign * y, 0.0),
+                (0.5 * (leave + land), x + 0.5 * (before + after), sign * y, 0.04),
+                (land, x + after, sign * y, 0.0),
+            ]
+        touches = [(0.0, steps[1][0]), (steps[2][0], steps[3][0]), (steps[4][0], last)]
+        paths[f"{side}_foot"] = Path(_flat(*points), touches)
+        hand = pushed(face, sign * 0.15, grip)
+        paths[f"{side}_hand"] = Path(hand, [(on, off)], turn=1.0, only=True)
+    sway = [(0.0, 0.0), (1.0, -0.03), (1.6, -0.03), (1.8, 0.03), (2.2, 0.03), (2.4, -0.03), (2.8, -0.03)]
+    sway += [(3.0, 0.03), (3.4, 0.03), (4.0, 0.0)]
+    when = np.array([time for time, _ in sway])
+    forward = Path(pushed(0.03, 0.0, 0.0)).at(when)[0][:, 0]
+    com = Path(_flat(*((t, float(f), side, 0.0) for (t, side), f in zip(sway, forward, strict=True))))
+    box = Path(pushed(box_x, 0.0, box_z))
+    return animate("push-box", keys, paths, com=com, robot=ROBOTS["g1-box"], objects={g1.BOX: box})
+
+
+def cube_turn(angle: float = 0.5) -> Motion:
+    """Three fingertips close on the cube, turn it on the palm, and let go."""
+    mjm = ROBOTS["leap"].build(Options()).compile()
+    times = np.arange(round(3.0 * FPS) + 1) / FPS
+    palm = leap.palm_frame()[1]
+    turns = through([0.0, 0.7, 2.1, 3.0], np.array([[0.0], [0.0], [angle], [angle]]), times)[:, 0]
+    grasp = through([0.0, 0.6, 2.2, 2.9, 3.0], np.array([[0.0], [1.0], [1.0], [0.0], [0.0]]), times)[:, 0]
+    home, solver = mjm.key_qpos[0], ik.Solver(mjm, ik.Settings(pull=1e-6), fixed=("object",))
+    mjd = mujoco.MjData(mjm)
+    mjd.qpos[:] = home
+    mujoco.mj_kinematics(mjm, mjd)
+    apart = {"index_tip": (0.0405, 0.016), "ring_tip": (0.0405, -0.016), "thumb_tip": (-0.0405, 0.0)}
+    qpos, frames = home.copy(), []
+    for turn, part in zip(turns, grasp, strict=True):
+        quat = multiplied(palm, exponential(np.array([0.0, 0.0, turn])))
+        qpos[-7:] = [*leap.place(mjm, quat), *quat]
+        targets = []
+        for tip, (along, across) in apart.items():
+            point = np.empty(3)
+            mujoco.mju_rotVecQuat(point, np.array([along, across, 0.004]), quat)
+            targets.append(Target(tip, part * (qpos[-7:-4] + point) + (1.0 - part) * mjd.site(tip).xpos))
+        qpos = solver.solve(qpos, targets, home)
+        frames.append(qpos)
+    done = np.array(frames)
+    touching = ((times >= 0.6 - 1e-9) & (times <= 2.2 + 1e-9)).astype(np.float64)
+    return Motion(
+        name="cube-turn",
+        fps=FPS,
+        joints=done[:, :-7],
+        joint_names=tuple(mjm.joint(j).name for j in range(mjm.njnt - 1)),
+        objects={"object": done[:, -7:]},
+        contacts={tip: touching if tip in apart else np.zeros(len(times)) for tip in ROBOTS["leap"].contacts},
+        source="stickslip",
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """A motion of our own: one line about it, the robot it is for, and what makes it."""
+
+    summary: str
+    robot: str
+    make: Callable[[], Motion]
+
+
+MOTIONS: dict[str, Made] = {
+    "squat": Made("down until the thighs are nearly level, and up again", "g1", squat),
+    "side-step": Made("two steps to the left", "g1", side_step),
+    "wave": Made("raise the right hand and wave it", "g1", wave),
+    "kick": Made("stand on the left foot and kick forward with the right", "g1", kick),
+    "getup": Made("from lying on the back over sitting and crouching to standing", "g1", getup),
+    "cartwheel": Made("sideways over both hands, a full turn", "g1", cartwheel),
+    "push-box": Made("push a box forward with both hands, in four steps", "g1-box", push_box),
+    "cube-turn": Made("three fingertips turn a cube on the palm by 0.5 rad", "leap", cube_turn),
+}
+
+
+def make(name: str) -> Motion:
+    """The motion of that name; raises InputError, which names those there are."""
+    if name not in MOTIONS:
+        raise unknown("motion", name, MOTIONS)
+    return MOTIONS[name].make()
+
+
+SPOILED = ("sunk", "sliding", "faster")
+"""Ways to spoil a motion: 3 cm into the floor; all of it slides sideways by 5 cm and back, once in 2 s; 20 % faster."""
+
+
+def spoiled(motion: Motion, how: str) -> Motion:
+    """A motion that physics cannot follow, or not as easily: see `SPOILED`."""
+    if how not in SPOILED:
+        raise unknown("way to spoil a motion", how, SPOILED)
+    name = f"{motion.name}-{how}"
+    if how == "faster":
+        return dataclasses.replace(motion, name=name, fps=1.2 * motion.fps)
+    if motion.base is None:
+        raise InputError(f"motion {motion.name!r} has a fixed base, which cannot be {how}; use faster")
+    base, times = motion.base.copy(), np.arange(motion.frames) / motion.fps
+    if how == "sunk":
+        base[:, 2] -= 0.03
+    else:
+        base[:, 1] += 0.025 * (1.0 - np.cos(math.pi * times))
+    return dataclasses.replace(motion, name=name, base=base)
+
+
+def feasible(
+    robot: Robot = ROBOTS["g1"],
+    seed: int = 0,
+    *,
+    duration: float = 2.0,
+    dt: float = 1.0 / 60.0,
+    size: float = 0.1,
+    options: Options | None = None,
+) -> tuple[Motion, Array]:
+    """A motion that physics can follow exactly, and the controls that do it.
+
+    It is recorded in MuJoCo C, from the keyframe on, with smooth random targets around the keyframe's.
+
+    Args:
+        robot: the robot
+        seed: of the random targets
+        duration: of the motion [s]
+        dt: time step, and time between frames [s]
+        size: standard deviation of the targets every 0.4 s [rad or m]; of the joints of legs a third of it
+        options: options of the robot
+
+    Returns:
+        the motion, with T frames, and the controls (T - 1, nu) that lead from each frame to the next
+    """
+    if not (duration > dt > 0.0 and size >= 0.0):
+        raise InputError(f"duration={duration}, dt={dt}, size={size}: need duration above dt, dt above 0, size from 0")
+    mjm = (options and robot.build(options) or robot.build(Options())).compile()
+    mjm.opt.timestep = dt
+    steps = round(duration / dt)
+    knots = np.arange(math.ceil(duration / 0.4) + 1) * 0.4
+    legs = np.array([any(part in mjm.actuator(i).name for part in ("hip", "knee", "ankle")) for i in range(mjm.nu)])
+    noise = np.random.default_rng(seed).normal(0.0, size, (len(knots), mjm.nu)) * np.where(legs, 1.0 / 3.0, 1.0)
+    noise[0] = 0.0
+    ctrl = mjm.key_ctrl[0] + through(knots, noise, np.arange(steps) * dt)
+    ctrl = np.clip(ctrl, mjm.actuator_ctrlrange[:, 0], mjm.actuator_ctrlrange[:, 1])
+    mjd = mujoco.MjData(mjm)
+    mujoco.mj_resetDataKeyframe(mjm, mjd, 0)
+    frames = [mjd.qpos.copy()]
+    for now in ctrl:
+        mjd.ctrl[:] = now
+        mujoco.mj_step(mjm, mjd)
+        frames.append(mjd.qpos.copy())
+    return _recorded(mjm, robot, np.array(frames), 1.0 / dt, f"feasible-{robot.name}-{seed}"), ctrl
+
+
+def _recorded(mjm: mujoco.MjModel, robot: Robot, qpos: Array, fps: float, name: str) -> Motion:
+    """The motion of positions (T, nq); contacts are not filled."""
+
+    def pose(joint: int) -> Array:
+        adr = int(mjm.jnt_qposadr[joint])
+        return qpos[:, adr : adr + 7]
+
+    free = mjm.jnt_type == mujoco.mjtJoint.mjJNT_FREE
+    thing = mjm.body(robot.object).jntadr[0] if robot.object else -1
+    return Motion(
+        name=name,
+        fps=fps,
+        joints=qpos[:, mjm.jnt_qposadr[~free]],
+        joint_names=tuple(mjm.joint(int(j)).name for j in np.flatnonzero(~free)),
+        base=pose(mjm.joint(robot.base).id) if robot.base else None,
+        objects={robot.object: pose(thing)} if robot.object else {},
+        source="stickslip",
     )
