@@ -1,0 +1,601 @@
+"""Motions of our own: keyframes, smooth curves through them, and inverse kinematics that holds planted feet and hands.
+
+They are kinematic, as recorded motions are: balance is roughly right, forces are not considered.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import mujoco
+import numpy as np
+
+from stickslip.errors import InputError, unknown
+from stickslip.mpc.retarget import g1, ik
+from stickslip.mpc.retarget.ik import Target
+from stickslip.mpc.retarget.motion import (
+    Array,
+    Motion,
+    conjugate,
+    exponential,
+    logarithm,
+    multiplied,
+    slerp,
+)
+from stickslip.mpc.retarget.robots import ROBOTS, Options, Robot
+from stickslip.mpc.tasks import leap
+
+FPS = 50.0
+"""Frames per second of our motions."""
+STANCE = (0.005, 0.116)
+"""Place of the left foot of the standing robot: forward and to the left [m]."""
+HEIGHT = 0.778
+"""Height of the pelvis of the standing robot [m]."""
+_FIRM, _SOFT = 100.0, 1.0
+"""Weights of planted sites and of the base."""
+_FADE = 0.35
+"""Time in which a hand goes from its posture to where it is planted [s]."""
+_SETTLE = 10
+"""How often the first frame is solved."""
+
+
+def through(times: Sequence[float], values: Array, at: Array) -> Array:
+    """Values (n, k) at times (n,) of a smooth curve through values (m, k): cubic pieces that do not overshoot."""
+    gaps = np.diff(np.asarray(times, dtype=np.float64))
+    values = np.asarray(values, dtype=np.float64)
+    slopes = _slopes(gaps, np.diff(values, axis=0) / gaps[:, None])
+    piece, part = _pieces(times, at)
+    gap = gaps[piece][:, None]
+    return _cubic(part, values[piece], values[piece + 1], gap * slopes[piece], gap * slopes[piece + 1])
+
+
+def turned_through(times: Sequence[float], quats: Array, at: Array) -> Array:
+    """Quaternions (n, 4) at times (n,) of a smooth curve through quaternions (m, 4).
+
+    Each piece is a cubic rotation vector in the frame of its first quaternion; a piece must turn by less than pi.
+    """
+    gaps, quats = np.diff(np.asarray(times, dtype=np.float64)), np.asarray(quats, dtype=np.float64)
+    turns = logarithm(multiplied(conjugate(quats[:-1]), quats[1:]))
+    slopes = _slopes(gaps, turns / gaps[:, None])
+    piece, part = _pieces(times, at)
+    gap = gaps[piece][:, None]
+    turn = _cubic(part, np.zeros((len(at), 3)), turns[piece], gap * slopes[piece], gap * slopes[piece + 1])
+    return multiplied(quats[piece], exponential(turn))
+
+
+def _pieces(times: Sequence[float], at: Array) -> tuple[Array, Array]:
+    """The piece that each time is in, and where in it (n, 1), from 0 to 1; the curve stands still beyond its ends."""
+    times = np.asarray(times, dtype=np.float64)
+    piece = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
+    return piece, np.clip((at - times[piece]) / np.diff(times)[piece], 0.0, 1.0)[:, None]
+
+
+def _slopes(gaps: Array, rates: Array) -> Array:
+    """Slopes at the keyframes: zero at the ends and where a value turns back, else a mean that cannot overshoot."""
+    slopes = np.zeros((len(rates) + 1, rates.shape[1]))
+    before, after = rates[:-1], rates[1:]
+    a, b = gaps[:-1, None] + 2.0 * gaps[1:, None], 2.0 * gaps[:-1, None] + gaps[1:, None]
+    same = before * after > 0.0
+    sides = np.where(same, a * after + b * before, 1.0)
+    slopes[1:-1] = np.where(same, (a + b) * before * after / sides, 0.0)
+    return slopes
+
+
+def _cubic(part: Array, start: Array, end: Array, out: Array, into: Array) -> Array:
+    s, t = part, 1.0 - part
+    return t * t * ((1.0 + 2.0 * s) * start + s * out) + s * s * ((1.0 + 2.0 * t) * end - t * into)
+
+
+def upright(roll: float = 0.0, pitch: float = 0.0, yaw: float = 0.0) -> Array:
+    """Quaternion of a roll about x, then a pitch about y, then a yaw about z [rad]."""
+    x, y, z = (exponential(np.array(turn)) for turn in ((roll, 0.0, 0.0), (0.0, pitch, 0.0), (0.0, 0.0, yaw)))
+    return multiplied(z, multiplied(y, x))
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """A keyframe of the base and the joints.
+
+    Attributes:
+        time: when [s]
+        pos: position of the base [m]
+        turn: roll, pitch and yaw of the base [rad]
+        pose: angles of joints, by names without "_joint" [rad]; those of the home pose where not given. A name without
+            side, such as "knee", is for both; the signs of roll and yaw are the left side's
+    """
+
+    time: float
+    pos: tuple[float, float, float] = (0.0, 0.0, HEIGHT)
+    turn: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    pose: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Path:
+    """Where a site goes: (time [s], (x, y, z) [m], (roll, pitch, yaw) [rad]), smoothly from one to the next.
+
+    Attributes:
+        points: the keyframes
+        touches: when it touches something, (begin, end) [s]
+        turn: weight of its orientation
+        only: the site follows its path only while it touches, and the posture else
+    """
+
+    points: Sequence[tuple[float, tuple[float, float, float], tuple[float, float, float]]]
+    touches: Sequence[tuple[float, float]] = ()
+    turn: float = _FIRM
+    only: bool = False
+
+    def at(self, times: Array) -> tuple[Array, Array]:
+        """Positions (n, 3) and orientations (n, 4)."""
+        when = [point[0] for point in self.points]
+        if len(when) == 1:
+            one = self.points[0]
+            return np.tile(one[1], (len(times), 1)), np.tile(upright(*one[2]), (len(times), 1))
+        pos = through(when, np.array([point[1] for point in self.points]), times)
+        return pos, turned_through(when, np.array([upright(*point[2]) for point in self.points]), times)
+
+    def touching(self, times: Array) -> Array:
+        """1 while the site touches something, else 0 (n,)."""
+        on = np.zeros(len(times))
+        for begin, end in self.touches:
+            on[(times >= begin - 1e-9) & (times <= end + 1e-9)] = 1.0
+        return on
+
+    def share(self, times: Array) -> Array:
+        """Share of the path, from 0, the posture, to 1 (n,)."""
+        if not self.only:
+            return np.ones(len(times))
+        away = np.full(len(times), np.inf)
+        for begin, end in self.touches:
+            away = np.minimum(away, np.maximum(np.maximum(begin - times, times - end), 0.0))
+        part = np.clip(1.0 - away / _FADE, 0.0, 1.0)
+        return part * part * (3.0 - 2.0 * part)
+
+
+def planted(site: str, *touches: tuple[float, float], at: tuple[float, float], yaw: float = 0.0) -> Path:
+    """A foot or hand that touches the floor at a place (x, y) [m] during `touches` and is free else."""
+    return Path([(0.0, (*at, 0.0), (0.0, 0.0, yaw))], touches, only=True, turn=0.0 if "hand" in site else 3.0)
+
+
+def animate(
+    name: str,
+    keys: Sequence[Key],
+    paths: Mapping[str, Path],
+    *,
+    com: Path | None = None,
+    robot: Robot = ROBOTS["g1"],
+    objects: Mapping[str, Path] | None = None,
+) -> Motion:
+    """A motion of a G1 from keyframes and the paths of its feet and hands; the base follows as the limbs allow.
+
+    `com` is the path of the center of mass, of which only x and y count.
+    """
+    mjm = robot.build(Options()).compile()
+    times = np.arange(round(keys[-1].time * FPS) + 1) / FPS
+    posture = _postures(mjm, keys, times)
+    moved = {thing: np.hstack(path.at(times)) for thing, path in (objects or {}).items()}
+    for thing, poses in moved.items():
+        adr = mjm.joint(thing).qposadr[0]
+        posture[:, adr : adr + 7] = poses
+    solver = ik.Solver(mjm, ik.Settings(pull=3e-3, enough=1e-5), fixed=tuple(moved))
+    across = np.full(3, _SOFT) if com is None else np.array([0.02, 0.02, _SOFT])
+    tracks = {site: (*path.at(times), path.share(times), path) for site, path in paths.items()}
+    centers = None if com is None else com.at(times)[0]
+    mjd, qpos, frames = mujoco.MjData(mjm), posture[0].copy(), []
+    for i in range(len(times)):
+        mjd.qpos[:] = posture[i]
+        mujoco.mj_kinematics(mjm, mjd)
+        base = posture[i, :7]
+        targets = [Target("pelvis", base[:3], base[3:], ik.BODY, across, _SOFT)]
+        targets += [_target(mjd, site, i, *track) for site, track in tracks.items() if track[2][i] > 0.0]
+        if centers is not None:
+            targets.append(Target("pelvis", centers[i], None, ik.COM, np.array([2.0, 2.0, 0.0])))
+        qpos[-7 * len(moved) or len(qpos) :] = posture[i, -7 * len(moved) or len(qpos) :]
+        for _ in range(1 if i else _SETTLE):
+            qpos = solver.solve(qpos, targets, posture[i])
+        frames.append(qpos)
+    done = np.array(frames)
+    return Motion(
+        name=name,
+        fps=FPS,
+        joints=done[:, 7:36],
+        joint_names=tuple(mjm.joint(j).name for j in range(1, 30)),
+        base=done[:, :7],
+        objects=moved,
+        contacts={s: paths[s].touching(times) if s in paths else np.zeros(len(times)) for s in robot.contacts},
+        source="stickslip",
+    )
+
+
+def _target(mjd: mujoco.MjData, site: str, i: int, pos: Array, quat: Array, share: Array, path: Path) -> Target:
+    """Where a site is to be in frame i: on its path, or between that and where the posture has it."""
+    part, own = share[i], np.empty(4)
+    mujoco.mju_mat2Quat(own, mjd.site(site).xmat)
+    place = part * pos[i] + (1.0 - part) * mjd.site(site).xpos
+    turn = slerp(own[None], quat[i][None], np.array([part]))[0] if path.turn else None
+    return Target(site, place, turn, weight=_FIRM, turn=path.turn)
+
+
+def _postures(mjm: mujoco.MjModel, keys: Sequence[Key], times: Array) -> Array:
+    """Positions (n, nq) through the keyframes, before inverse kinematics."""
+    when = [key.time for key in keys]
+    qpos = np.tile(mjm.key_qpos[0], (len(times), 1))
+    qpos[:, :3] = through(when, np.array([key.pos for key in keys]), times)
+    qpos[:, 3:7] = turned_through(when, np.array([upright(*key.turn) for key in keys]), times)
+    qpos[:, 7:36] = through(when, np.array([_pose(mjm, key.pose) for key in keys]), times)
+    return qpos
+
+
+def _pose(mjm: mujoco.MjModel, pose: Mapping[str, float]) -> Array:
+    """Joint angles (29,) of a pose: see `Key`."""
+    qpos = mjm.key_qpos[0].copy()
+    for name, angle in pose.items():
+        single = name.startswith(("left_", "right_", "waist_"))
+        for joint in (name,) if single else (f"left_{name}", f"right_{name}"):
+            mirrored = not single and joint.startswith("right_") and name.endswith(("roll", "yaw"))
+            qpos[mjm.joint(f"{joint}_joint").qposadr[0]] = -angle if mirrored else angle
+    return qpos[7:36]
+
+
+def _flat(*points: tuple[float, float, float, float]) -> list:
+    """Points of a path that does not turn, from (time, x, y, z)."""
+    return [(time, (x, y, z), (0.0, 0.0, 0.0)) for time, x, y, z in points]
+
+
+def _standing(duration: float) -> dict[str, Path]:
+    """Both feet where the standing robot has them."""
+    x, y = STANCE
+    return {
+        foot: Path(_flat((0.0, x, side * y, 0.0)), [(0.0, duration)])
+        for foot, side in zip(g1.FEET, (1.0, -1.0), strict=True)
+    }
+
+
+def squat() -> Motion:
+    """Down until the thighs are nearly level, arms forward, and up again."""
+    low = {"shoulder_pitch": -1.2, "elbow": 1.0, "hip_pitch": -1.5, "knee": 1.9, "ankle_pitch": -0.8}
+    keys = [
+        Key(0.0),
+        Key(0.3),
+        Key(1.4, (-0.06, 0.0, 0.50), (0.0, 0.45, 0.0), low),
+        Key(1.8, (-0.06, 0.0, 0.50), (0.0, 0.45, 0.0), low),
+        Key(2.8),
+        Key(3.2),
+    ]
+    return animate("squat", keys, _standing(3.2), com=Path(_flat((0.0, 0.01, 0.0, 0.0))))
+
+
+def side_step(steps: int = 2, length: float = 0.12) -> Motion:
+    """Steps to the left: weight to the right, left foot out, weight to the left, right foot after it."""
+    x, y = STANCE
+    left, right = [(0.0, x, y, 0.0)], [(0.0, x, -y, 0.0)]
+    on: dict[str, list[tuple[float, float]]] = {"left_foot": [], "right_foot": []}
+    lean, keys, low, begun = [(0.0, 0.01, 0.0), (0.2, 0.01, 0.0)], [Key(0.0), Key(0.2)], 0.745, [0.0, 0.0]
+    for i in range(steps):
+        at, start = i * length, 0.8 + 1.9 * i
+        for foot, path, side, begin, k in (("left_foot", left, y, start, 0), ("right_foot", right, -y, start + 0.95, 1)):
+            over = -side + at + (length if k else 0.0)
+            path += [
+                (begin, x, side + at, 0.0),
+                (begin + 0.2, x, side + at + 0.5 * length, 0.05),
+                (begin + 0.4, x, side + at + length, 0.0),
+            ]
+            on[foot].append((begun[k], begin))
+            begun[k] = begin + 0.4
+            lean += [(begin, 0.02, 0.8 * over + 0.2 * at), (begin + 0.3, 0.02, 0.7 * over + 0.3 * (at + length * k))]
+            keys += [Key(begin, (0.0, over, low)), Key(begin + 0.4, (0.0, over, low))]
+    last, there = keys[-1].time + 0.6, steps * length
+    keys += [Key(last, (0.0, there, HEIGHT)), Key(last + 0.2, (0.0, there, HEIGHT))]
+    lean += [(last, 0.01, there), (last + 0.2, 0.01, there)]
+    for foot, since in zip(g1.FEET, begun, strict=True):
+        on[foot].append((since, last + 0.2))
+    paths = {"left_foot": Path(_flat(*left), on["left_foot"]), "right_foot": Path(_flat(*right), on["right_foot"])}
+    return animate("side-step", keys, paths, com=Path(_flat(*((t, a, b, 0.0) for t, a, b in lean))))
+
+
+def wave() -> Motion:
+    """Raise the right hand and wave it three times."""
+    up = {"right_shoulder_pitch": -0.3, "right_shoulder_roll": -1.5, "right_shoulder_yaw": 0.0, "right_elbow": -0.3}
+    out = {**up, "right_shoulder_yaw": -1.2, "waist_yaw": 0.1}
+    swings = [out if i % 2 else {**out, "right_shoulder_yaw": -1.9} for i in range(6)]
+    keys = [Key(0.0), Key(0.2)]
+    keys += [Key(1.0 + 0.3 * i, pose={**swing, "waist_roll": 0.05}) for i, swing in enumerate(swings)]
+    keys += [Key(3.4), Key(3.6)]
+    return animate("wave", keys, _standing(3.6), com=Path(_flat((0.0, 0.01, 0.0, 0.0))))
+
+
+def kick() -> Motion:
+    """Stand on the left foot and kick forward with the right, arms against it."""
+    x, y = STANCE
+    back = {"left_shoulder_pitch": -0.6, "right_shoulder_pitch": 0.7, "shoulder_roll": 0.4}
+    front = {"left_shoulder_pitch": 0.6, "right_shoulder_pitch": -0.6, "shoulder_roll": 0.6, "waist_yaw": 0.15}
+    keys = [
+        Key(0.0),
+        Key(0.9, (0.0, y, 0.745)),
+        Key(1.3, (0.02, y, 0.745), (0.0, 0.12, 0.0), {**back, "right_knee": 1.2}),
+        Key(1.75, (-0.02, y, 0.75), (0.0, -0.12, 0.0), {**front, "right_hip_pitch": -1.1}),
+        Key(2.2, (0.0, y, 0.745), (0.0, 0.0, 0.0), {"right_knee": 0.9, "right_hip_pitch": -0.5}),
+        Key(2.6, (0.0, y, 0.75)),
+        Key(3.4),
+    ]
+    right = [
+        (0.0, (x, -y, 0.0), (0.0, 0.0, 0.0)),
+        (0.9, (x, -y, 0.0), (0.0, 0.0, 0.0)),
+        (1.3, (-0.18, -y, 0.2), (0.0, 0.6, 0.0)),
+        (1.75, (0.5, -y, 0.4), (0.0, -0.8, 0.0)),
+        (2.2, (0.12, -y, 0.14), (0.0, 0.0, 0.0)),
+        (2.6, (x, -y, 0.0), (0.0, 0.0, 0.0)),
+    ]
+    lean = [(0.0, 0.01, 0.0), (0.15, 0.01, 0.0), (0.85, 0.02, y - 0.005), (1.3, 0.0, y), (1.75, 0.05, y), (2.5, 0.02, y - 0.005), (3.2, 0.01, 0.0)]
+    return animate(
+        "kick",
+        keys,
+        {
+            "left_foot": Path(_flat((0.0, x, y, 0.0)), [(0.0, 3.4)]),
+            "right_foot": Path(right, [(0.0, 0.9), (2.6, 3.4)]),
+        },
+        com=Path(_flat(*((t, a, b, 0.0) for t, a, b in lean))),
+    )
+
+
+def getup() -> Motion:
+    """From lying on the back: bend the knees, sit up with the hands behind, come over the feet, stand up."""
+    x, y = 0.27, STANCE[1]
+    there = (x - STANCE[0], 0.0, HEIGHT)
+    lying = {"hip_pitch": 0.0, "knee": 0.05, "ankle_pitch": 0.0, "shoulder_pitch": 0.0, "shoulder_roll": 0.25, "elbow": 1.5}
+    rising = {"hip_pitch": -0.9, "knee": 1.9, "ankle_pitch": 0.3, "waist_pitch": 0.4, "shoulder_pitch": 0.5, "elbow": 1.4}
+    sitting = {"hip_pitch": -1.6, "knee": 2.0, "waist_pitch": 0.45, "shoulder_pitch": 0.8, "shoulder_roll": 0.3}
+    crouching = {"hip_pitch": -2.0, "knee": 2.3, "ankle_pitch": -0.8, "waist_pitch": 0.4, "shoulder_pitch": -1.2}
+    keys = [
+        Key(0.0, (0.0, 0.0, 0.075), (0.0, -0.5 * math.pi, 0.0), lying),
+        Key(0.3, (0.0, 0.0, 0.075), (0.0, -0.5 * math.pi, 0.0), lying),
+        Key(1.2, (0.0, 0.0, 0.095), (0.0, -1.2, 0.0), rising),
+        Key(2.0, (0.0, 0.0, 0.135), (0.0, -0.3, 0.0), sitting),
+        Key(2.8, (0.16, 0.0, 0.30), (0.0, 0.7, 0.0), crouching),
+        Key(3.1, (0.2, 0.0, 0.36), (0.0, 0.7, 0.0), crouching),
+        Key(4.3, there),
+        Key(4.6, there),
+    ]
+    paths = {}
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        points = [
+            (0.0, (0.79, sign * y, 0.11), (0.0, -0.5 * math.pi, 0.0)),
+            (0.3, (0.79, sign * y, 0.11), (0.0, -0.5 * math.pi, 0.0)),
+            (0.75, (0.5, sign * y, 0.06), (0.0, -0.5, 0.0)),
+            (1.2, (x, sign * y, 0.0), (0.0, 0.0, 0.0)),
+        ]
+        paths[f"{side}_foot"] = Path(points, [(1.2, 4.6)])
+        paths[f"{side}_hand"] = planted(f"{side}_hand", (1.5, 2.3), at=(-0.2, sign * 0.24))
+    return animate("getup", keys, paths)
+
+
+def cartwheel() -> Motion:
+    """Sideways to the left over both hands: left hand, right hand, right foot, left foot. The base turns by -2 pi."""
+    far = 2.1
+    wide = {"hip_roll": 0.35, "hip_pitch": -0.1, "knee": 0.2, "ankle_pitch": -0.1}
+    arms = {"shoulder_pitch": -2.9, "shoulder_roll": 0.3, "elbow": 1.5}
+    split = {"hip_roll": 0.8, "hip_pitch": 0.0, "knee": 0.1, "ankle_pitch": 0.2, **arms}
+    down = {"hip_roll": 0.35, "hip_pitch": -0.1, "knee": 0.2, "ankle_pitch": -0.1, "shoulder_roll": 0.6}
+
+    def key(time: float, across: float, height: float, roll: float, pose: Mapping[str, float]) -> Key:
+        return Key(time, (0.0, across, height), (-roll, 0.0, 0.0), pose)
+
+    first = [
+        key(0.0, 0.0, 0.73, 0.0, down),
+        key(0.5, 0.0, 0.72, 0.0, {**wide, **arms}),
+        key(0.9, 0.27, 0.70, 0.9, {**split, "waist_roll": -0.3}),
+        key(1.2, 0.55, 0.68, 1.9, {**split, "waist_roll": -0.3}),
+        key(1.5, 0.85, 0.74, 2.65, split),
+    ]
+    second = [  # the first half backwards, seen from the other side
+        key(3.4 - k.time, far - k.pos[1], k.pos[2], 2.0 * math.pi + k.turn[0], {**k.pose, "waist_roll": 0.0})
+        for k in reversed(first)
+    ]
+    middle = key(1.7, 0.5 * far, 0.76, math.pi, split)
+    paths = {
+        "left_foot": planted("left_foot", (0.0, 1.3), (2.95, 3.4), at=(0.0, 0.25)),
+        "right_foot": planted("right_foot", (0.0, 0.45), (2.1, 3.4), at=(0.0, -0.25)),
+        "left_hand": planted("left_hand", (1.2, 1.9), at=(0.0, 0.85)),
+        "right_hand": planted("right_hand", (1.5, 2.2), at=(0.0, far - 0.85)),
+    }
+    for foot, start in (("left_foot", 0.25), ("right_foot", -0.25)):
+        points = _flat((0.0, 0.0, start, 0.0), (1.55, 0.0, start, 0.0), (1.85, 0.0, start + far, 0.0))
+        paths[foot] = dataclasses.replace(paths[foot], points=points)
+    return animate("cartwheel", [*first, middle, *second], paths)
+
+
+def push_box(far: float = 0.45) -> Motion:
+    """Reach for the box, push it forward with both hands in four steps, let go."""
+    x, y = STANCE
+    box_x, box_z, face, grip = g1.BOX_AT[0], 0.5 * g1.BOX_SIZE[2], g1.BOX_AT[0] - 0.5 * g1.BOX_SIZE[0], 0.62
+    reach = {"shoulder_pitch": -0.6, "shoulder_roll": 0.1, "elbow": 0.6, "waist_pitch": 0.1}
+    on, off, last = 1.1, 3.5, 4.2
+    keys = [
+        Key(0.0),
+        Key(1.0, (0.06, 0.0, 0.72), (0.0, 0.3, 0.0), reach),
+        Key(on, (0.06, 0.0, 0.72), (0.0, 0.3, 0.0), reach),
+        Key(off, (0.06 + far, 0.0, 0.72), (0.0, 0.3, 0.0), reach),
+        Key(last - 0.1, (far, 0.0, HEIGHT)),
+        Key(last, (far, 0.0, HEIGHT)),
+    ]
+
+    def pushed(*at: float) -> list:
+        return [
+            (time, (at[0] + forward, *at[1:]), (0.0, 0.0, 0.0))
+            for time, forward in ((0.0, 0.0), (on, 0.0), (off, far), (last, far))
+        ]
+
+    third = far / 3.0
+    left = [(0.0, 0.0), (1.2, 0.0), (1.6, third), (2.4, third), (2.8, far)]
+    right = [(0.0, 0.0), (1.8, 0.0), (2.2, 2.0 * third), (3.0, 2.0 * third), (3.4, far)]
+    paths = {}
+    for side, sign, steps in (("left", 1.0, left), ("right", -1.0, right)):
+        points = [(0.0, x, sign * y, 0.0)]
+        for (leave, before), (land, after) in ((steps[1], steps[2]), (steps[3], steps[4])):
+            points += [
+                (leave, x + before, sign * y, 0.0),
+                (0.5 * (leave + land), x + 0.5 * (before + after), sign * y, 0.04),
+                (land, x + after, sign * y, 0.0),
+            ]
+        touches = [(0.0, steps[1][0]), (steps[2][0], steps[3][0]), (steps[4][0], last)]
+        paths[f"{side}_foot"] = Path(_flat(*points), touches)
+        hand = pushed(face, sign * 0.15, grip)
+        paths[f"{side}_hand"] = Path(hand, [(on, off)], turn=1.0, only=True)
+    sway = [(0.0, 0.0), (1.0, -0.03), (1.6, -0.03), (1.8, 0.03), (2.2, 0.03), (2.4, -0.03), (2.8, -0.03)]
+    sway += [(3.0, 0.03), (3.4, 0.03), (4.0, 0.0)]
+    when = np.array([time for time, _ in sway])
+    forward = Path(pushed(0.03, 0.0, 0.0)).at(when)[0][:, 0]
+    com = Path(_flat(*((t, float(f), side, 0.0) for (t, side), f in zip(sway, forward, strict=True))))
+    box = Path(pushed(box_x, 0.0, box_z))
+    return animate("push-box", keys, paths, com=com, robot=ROBOTS["g1-box"], objects={g1.BOX: box})
+
+
+def cube_turn(angle: float = 0.5) -> Motion:
+    """Three fingertips close on the cube, turn it on the palm, and let go."""
+    mjm = ROBOTS["leap"].build(Options()).compile()
+    times = np.arange(round(3.0 * FPS) + 1) / FPS
+    palm = leap.palm_frame()[1]
+    turns = through([0.0, 0.7, 2.1, 3.0], np.array([[0.0], [0.0], [angle], [angle]]), times)[:, 0]
+    grasp = through([0.0, 0.6, 2.2, 2.9, 3.0], np.array([[0.0], [1.0], [1.0], [0.0], [0.0]]), times)[:, 0]
+    home, solver = mjm.key_qpos[0], ik.Solver(mjm, ik.Settings(pull=1e-6), fixed=("object",))
+    mjd = mujoco.MjData(mjm)
+    mjd.qpos[:] = home
+    mujoco.mj_kinematics(mjm, mjd)
+    apart = {"index_tip": (0.0405, 0.016), "ring_tip": (0.0405, -0.016), "thumb_tip": (-0.0405, 0.0)}
+    qpos, frames = home.copy(), []
+    for turn, part in zip(turns, grasp, strict=True):
+        quat = multiplied(palm, exponential(np.array([0.0, 0.0, turn])))
+        qpos[-7:] = [*leap.place(mjm, quat), *quat]
+        targets = []
+        for tip, (along, across) in apart.items():
+            point = np.empty(3)
+            mujoco.mju_rotVecQuat(point, np.array([along, across, 0.004]), quat)
+            targets.append(Target(tip, part * (qpos[-7:-4] + point) + (1.0 - part) * mjd.site(tip).xpos))
+        qpos = solver.solve(qpos, targets, home)
+        frames.append(qpos)
+    done = np.array(frames)
+    touching = ((times >= 0.6 - 1e-9) & (times <= 2.2 + 1e-9)).astype(np.float64)
+    return Motion(
+        name="cube-turn",
+        fps=FPS,
+        joints=done[:, :-7],
+        joint_names=tuple(mjm.joint(j).name for j in range(mjm.njnt - 1)),
+        objects={"object": done[:, -7:]},
+        contacts={tip: touching if tip in apart else np.zeros(len(times)) for tip in ROBOTS["leap"].contacts},
+        source="stickslip",
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """A motion of our own: one line about it, the robot it is for, and what makes it."""
+
+    summary: str
+    robot: str
+    make: Callable[[], Motion]
+
+
+MOTIONS: dict[str, Made] = {
+    "squat": Made("down until the thighs are nearly level, and up again", "g1", squat),
+    "side-step": Made("two steps to the left", "g1", side_step),
+    "wave": Made("raise the right hand and wave it", "g1", wave),
+    "kick": Made("stand on the left foot and kick forward with the right", "g1", kick),
+    "getup": Made("from lying on the back over sitting and crouching to standing", "g1", getup),
+    "cartwheel": Made("sideways over both hands, a full turn", "g1", cartwheel),
+    "push-box": Made("push a box forward with both hands, in four steps", "g1-box", push_box),
+    "cube-turn": Made("three fingertips turn a cube on the palm by 0.5 rad", "leap", cube_turn),
+}
+
+
+def make(name: str) -> Motion:
+    """The motion of that name; raises InputError, which names those there are."""
+    if name not in MOTIONS:
+        raise unknown("motion", name, MOTIONS)
+    return MOTIONS[name].make()
+
+
+SPOILED = ("sunk", "sliding", "faster")
+"""Ways to spoil a motion: 3 cm into the floor; all of it slides sideways by 5 cm and back, once in 2 s; 20 % faster."""
+
+
+def spoiled(motion: Motion, how: str) -> Motion:
+    """A motion that physics cannot follow, or not as easily: see `SPOILED`."""
+    if how not in SPOILED:
+        raise unknown("way to spoil a motion", how, SPOILED)
+    name = f"{motion.name}-{how}"
+    if how == "faster":
+        return dataclasses.replace(motion, name=name, fps=1.2 * motion.fps)
+    if motion.base is None:
+        raise InputError(f"motion {motion.name!r} has a fixed base, which cannot be {how}; use faster")
+    base, times = motion.base.copy(), np.arange(motion.frames) / motion.fps
+    if how == "sunk":
+        base[:, 2] -= 0.03
+    else:
+        base[:, 1] += 0.025 * (1.0 - np.cos(math.pi * times))
+    return dataclasses.replace(motion, name=name, base=base)
+
+
+def feasible(
+    robot: Robot = ROBOTS["g1"],
+    seed: int = 0,
+    *,
+    duration: float = 2.0,
+    dt: float = 1.0 / 60.0,
+    size: float = 0.1,
+    options: Options | None = None,
+) -> tuple[Motion, Array]:
+    """A motion that physics can follow exactly, and the controls that do it.
+
+    It is recorded in MuJoCo C, from the keyframe on, with smooth random targets around the keyframe's.
+
+    Args:
+        robot: the robot
+        seed: of the random targets
+        duration: of the motion [s]
+        dt: time step, and time between frames [s]
+        size: standard deviation of the targets every 0.4 s [rad or m]; of the joints of legs a third of it
+        options: options of the robot
+
+    Returns:
+        the motion, with T frames, and the controls (T - 1, nu) that lead from each frame to the next
+    """
+    if not (duration > dt > 0.0 and size >= 0.0):
+        raise InputError(f"duration={duration}, dt={dt}, size={size}: need duration above dt, dt above 0, size from 0")
+    mjm = (options and robot.build(options) or robot.build(Options())).compile()
+    mjm.opt.timestep = dt
+    steps = round(duration / dt)
+    knots = np.arange(math.ceil(duration / 0.4) + 1) * 0.4
+    legs = np.array([any(part in mjm.actuator(i).name for part in ("hip", "knee", "ankle")) for i in range(mjm.nu)])
+    noise = np.random.default_rng(seed).normal(0.0, size, (len(knots), mjm.nu)) * np.where(legs, 1.0 / 3.0, 1.0)
+    noise[0] = 0.0
+    ctrl = mjm.key_ctrl[0] + through(knots, noise, np.arange(steps) * dt)
+    ctrl = np.clip(ctrl, mjm.actuator_ctrlrange[:, 0], mjm.actuator_ctrlrange[:, 1])
+    mjd = mujoco.MjData(mjm)
+    mujoco.mj_resetDataKeyframe(mjm, mjd, 0)
+    frames = [mjd.qpos.copy()]
+    for now in ctrl:
+        mjd.ctrl[:] = now
+        mujoco.mj_step(mjm, mjd)
+        frames.append(mjd.qpos.copy())
+    return _recorded(mjm, robot, np.array(frames), 1.0 / dt, f"feasible-{robot.name}-{seed}"), ctrl
+
+
+def _recorded(mjm: mujoco.MjModel, robot: Robot, qpos: Array, fps: float, name: str) -> Motion:
+    """The motion of positions (T, nq); contacts are not filled."""
+
+    def pose(joint: int) -> Array:
+        adr = int(mjm.jnt_qposadr[joint])
+        return qpos[:, adr : adr + 7]
+
+    free = mjm.jnt_type == mujoco.mjtJoint.mjJNT_FREE
+    thing = mjm.body(robot.object).jntadr[0] if robot.object else -1
+    return Motion(
+        name=name,
+        fps=fps,
+        joints=qpos[:, mjm.jnt_qposadr[~free]],
+        joint_names=tuple(mjm.joint(int(j)).name for j in np.flatnonzero(~free)),
+        base=pose(mjm.joint(robot.base).id) if robot.base else None,
+        objects={robot.object: pose(thing)} if robot.object else {},
+        source="stickslip",
+    )
