@@ -50,13 +50,13 @@ def floating(motion: Motion, mjm: mujoco.MjModel, base: str = "") -> float:
 
 def lowest(motion: Motion, mjm: mujoco.MjModel, base: str = "") -> Array:
     """Height (T,) over the floor of the lowest point of the robot that can touch it [m]."""
-    floor = _floor(mjm)
+    positions, floor = qpos_of(motion, mjm, base), _floor(mjm)
     geoms = _feelers(mjm, robot_bodies(motion, mjm, base), floor)
-    if not len(geoms):
+    if not geoms:
         raise InputError(f"motion {motion.name!r}: no geom of the robot can touch the floor; give it a colliding geom")
     data = mujoco.MjData(mjm)
     heights = np.empty(motion.frames)
-    for frame, qpos in enumerate(qpos_of(motion, mjm, base)):
+    for frame, qpos in enumerate(positions):
         data.qpos[:] = qpos
         mujoco.mj_kinematics(mjm, data)
         under = 0.0 if floor is None else data.geom_xpos[floor, 2]
@@ -81,7 +81,7 @@ def _floor(mjm: mujoco.MjModel) -> int | None:
     return int(planes[0]) if len(planes) else None
 
 
-def _feelers(mjm: mujoco.MjModel, bodies: list[int], floor: int | None) -> Array:
+def _feelers(mjm: mujoco.MjModel, bodies: list[int], floor: int | None) -> list[int]:
     """Geoms of bodies that can touch the floor; without a floor, those that can touch anything."""
     kind, affinity = mjm.geom_contype, mjm.geom_conaffinity
     if floor is None:
@@ -91,7 +91,8 @@ def _feelers(mjm: mujoco.MjModel, bodies: list[int], floor: int | None) -> Array
         touching = (kind & affinity[floor]) | (affinity & kind[floor]) != 0
         touching[mjm.pair_geom2[mjm.pair_geom1 == floor]] = True
         touching[mjm.pair_geom1[mjm.pair_geom2 == floor]] = True
-    return np.flatnonzero(touching & np.isin(mjm.geom_bodyid, bodies) & np.isin(mjm.geom_type, _SHAPES))
+    robot = np.isin(mjm.geom_bodyid, bodies) & np.isin(mjm.geom_type, _SHAPES)
+    return [int(geom) for geom in np.flatnonzero(touching & robot)]
 
 
 def _reach(mjm: mujoco.MjModel, geom: int, up: Array) -> float:
@@ -106,7 +107,7 @@ def _reach(mjm: mujoco.MjModel, geom: int, up: Array) -> float:
     if kind == mujoco.mjtGeom.mjGEOM_BOX:
         return size @ np.abs(up)
     if kind == mujoco.mjtGeom.mjGEOM_ELLIPSOID:
-        return np.linalg.norm(size * up)
+        return float(np.linalg.norm(size * up))
     mesh = mjm.geom_dataid[geom]
     first = mjm.mesh_vertadr[mesh]
     return -float((mjm.mesh_vert[first : first + mjm.mesh_vertnum[mesh]] @ up).min())
