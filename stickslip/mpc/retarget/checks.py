@@ -55,17 +55,21 @@ def _unit_columns(columns: Array | None) -> str:
     return " No four neighbouring columns are unit in every frame"
 
 
-def order_note(base: Array, order: str) -> str:
+def order_note(base: Array, order: str, share: float = 0.5) -> str:
     """A note if a base, read in one order of its quaternions, would be less tilted in the other; else empty.
 
+    A base that is upright all the time has the tilt of its heading if w last is read as w first: only one that turns
+    is found out. A base that is upside down, as in a cartwheel, may be noted though its order is right.
+
     Args:
-        base: poses with w first, as they were read                        (T, 7)
+        base: poses with w first, as they were read                                  (T, 7)
         order: the order in which the file was taken to have them
+        share: of the tilt; the other order must give less than that
     """
     quat = base[:, 3:]
     other = np.roll(quat, 1 if order == "wxyz" else -1, axis=1)
     here, there = (np.degrees(_tilt(q).mean()) for q in (quat, other))
-    if there >= here - 1e-6:
+    if there >= share * here - 1e-6:
         return ""
     name = next(name for name in ORDERS if name != order)
     return (

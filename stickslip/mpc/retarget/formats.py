@@ -138,17 +138,18 @@ def _read_own(path: Path, given: _Given, arrays: Arrays) -> Motion:
     """Our own format, as `save` writes it."""
     notes = list(texts(arrays, "notes") or ())
     joints = numbers(arrays, "joints", 2)
-    base = numbers(arrays, "base", 2) if "base" in arrays else None
-    if base is not None:
-        base = _pose(base, given.quat or "wxyz", f"{path}: base", notes)
+
+    def pose(key: str) -> Array:
+        return _pose(numbers(arrays, key, 2), given.quat or "wxyz", f"{path}: {key}", notes)
+
     called = texts(arrays, "name")
     return Motion(
         called[0] if called else path.stem,
         given.rate(number(arrays, "fps"), path, notes),
         joints,
         given.names(texts(arrays, "joint_names"), joints.shape[1], path, notes),
-        base,
-        {key.removeprefix("object/"): numbers(arrays, key, 2) for key in arrays if key.startswith("object/")},
+        pose("base") if "base" in arrays else None,
+        {key.removeprefix("object/"): pose(key) for key in arrays if key.startswith("object/")},
         {key.removeprefix("contact/"): numbers(arrays, key, 1) for key in arrays if key.startswith("contact/")},
         str(path),
         tuple(notes),
@@ -201,7 +202,7 @@ def _read_csv(path: Path, given: _Given) -> Motion:
     order = given.quat or "xyzw"
     base = _pose(rows[:, :7], order, f"{path}: columns 3 to 6", notes, rows)
     if given.quat is None:
-        notes += filter(None, [order_note(base, order)])
+        notes += filter(None, [order_note(base, order, share=1.0)])
     return Motion(path.stem, given.fps or LAFAN1_FPS, rows[:, 7:], names, base, source=str(path), notes=tuple(notes))
 
 
