@@ -309,6 +309,16 @@ def test_hdmi_goes_by_names(tmp_path):
     assert load(tmp_path / "push_box", objects={}).objects == {}
 
 
+def test_hdmis_scene_is_neither_base_nor_object(tmp_path):
+    """Folders made by its retargeting begin with the world and the terrain."""
+    folder = hdmi(tmp_path / "suitcase", names=("world", "terrain", "pelvis"))
+    arrays = bodies(WORLD, WORLD, poses())
+    np.savez(folder / "motion.npz", joint_pos=angles(), **arrays)
+    motion = load(folder)
+    assert_g1(motion, 50.0)
+    assert motion.objects == {}
+
+
 def test_hdmis_missing_joints_are_zero_with_a_note(tmp_path):
     motion = load(hdmi(tmp_path / "few", joints=(*G1_JOINTS[:-2], "door_joint")))
     np.testing.assert_allclose(motion.joints[:, :-2], angles()[:, :-2])
