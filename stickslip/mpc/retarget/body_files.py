@@ -32,10 +32,12 @@ def read_mjlab(path: Path, given: Given, arrays: Arrays) -> Motion:
         motion = Motion(path.stem, rate, joints, names, base, source=str(path), notes=tuple(notes))
     if "object_pos_w" not in arrays:
         return motion
-    poses = np.hstack([numbers(arrays, "object_pos_w", 2), numbers(arrays, "object_quat_w", 2)])
+    places, quats = numbers(arrays, "object_pos_w", 2), numbers(arrays, "object_quat_w", 2)
+    if len(places) != len(quats):
+        raise InputError(f"{path}: object_pos_w has {len(places)} frames, and object_quat_w {len(quats)}")
     name = (texts(arrays, "object_names") or ("object",))[0]
     notes = list(motion.notes)
-    pose = pose_of(poses, given.quat or "wxyz", f"{path}: object_quat_w", notes)
+    pose = pose_of(np.hstack([places, quats]), given.quat or "wxyz", f"{path}: object_quat_w", notes)
     return dataclasses.replace(motion, objects={name: pose}, notes=tuple(notes))
 
 
@@ -59,7 +61,10 @@ def read_hdmi(path: Path, given: Given) -> Motion:
         objects = {name: _body(folder, given, arrays, bodies, name, notes) for name in wanted}
     if given.objects is None and objects:
         notes.append(f"bodies that are no links of a robot, taken as objects: {', '.join(objects)}")
-    rate = given.rate(meta.get("fps"), folder, notes)
+    fps = meta.get("fps")
+    if not isinstance(fps, int | float | None):
+        raise InputError(f"{folder / 'meta.json'}: fps is {fps!r}; it must be a number")
+    rate = given.rate(fps, folder, notes)
     return Motion(folder.resolve().name, rate, joints, names, base, objects, {}, str(folder), tuple(notes))
 
 
@@ -93,8 +98,8 @@ def _base_body(path: Path, given: Given, arrays: Arrays, names: Sequence[str] | 
     elif BASE in names:
         base = BASE
     else:
-        base = next((name for name in names if name not in FIXED), names[0])
-        notes.append(f"no body {BASE}: the base taken from body {base}")
+        base = next((name for name in names if name not in FIXED), "")
+        notes.append(f"no body {BASE}: the base taken from body {base!r}")
     pose = _body(path, given, arrays, names, base, notes)
     if given.quat is None:
         notes += filter(None, [order_note(pose, "wxyz")])

@@ -33,11 +33,11 @@ def w_first(quat: Array, order: str, where: str, notes: list[str], around: Array
     error = np.abs(norm - 1.0)
     worst = int(np.nan_to_num(error).argmax())
     if error[worst] > UNIT:
-        first, last = (np.array2string(quat[worst][[0, 3][k]], precision=4) for k in (0, 1))
         raise InputError(
-            f"{where}: the quaternion of frame {worst} has the norm {norm[worst]:.4g} read as wxyz (w = {first}) and "
-            f"{norm[worst]:.4g} as xyzw (w = {last}); it must be 1 within {UNIT:g}, so the order is not to blame: are "
-            f"these columns the quaternion?{_unit_columns(around)}"
+            f"{where}: the quaternion of frame {worst} has the norm {norm[worst]:.4g} read as wxyz (w is "
+            f"{quat[worst, 0]:.4g}) and {norm[worst]:.4g} as xyzw (w is {quat[worst, 3]:.4g}); it must "
+            f"be 1 within {UNIT:g}, so the order is not to blame: are these columns the quaternion?"
+            f"{_unit_columns(around)}"
         )
     if error[worst] > TOLD:
         notes.append(f"quaternions normalised: off by up to {error[worst]:.2g} (frame {worst})")

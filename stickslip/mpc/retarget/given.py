@@ -4,6 +4,7 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,9 @@ class Given:
                 f"object as well ({nearest(count)}); for another robot give joint_names="
             )
         pairs = ", ".join(f"{k} {name}" for k, name in enumerate(G1_JOINTS[:5]))
-        notes.append(f"no names of joints in the file: G1's order taken ({pairs}, ...)")
+        notes.append(
+            f"no names of joints in the file: G1's order taken ({pairs}, ...); IsaacLab has another: joint_names= says it"
+        )
         return G1_JOINTS
 
 
@@ -99,11 +102,12 @@ _NEAREST = {
 
 def nearest(columns: int) -> str:
     """What a number of columns may be."""
-    nearest = min(_NEAREST, key=lambda count: abs(count - columns))
-    return _NEAREST[nearest] if nearest == columns else f"the nearest format: {_NEAREST[nearest]}"
+    close = min(_NEAREST, key=lambda count: abs(count - columns))
+    return _NEAREST[close] if close == columns else f"the nearest format: {_NEAREST[close]}"
 
 
-def read_json(path: Path) -> dict:
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file."""
     try:
         found = json.loads(path.read_text())
     except (UnicodeDecodeError, json.JSONDecodeError) as error:

@@ -280,6 +280,10 @@ def test_mjlab_without_fps_or_bodies_is_refused(tmp_path):
         load(tmp_path / "m.npz")
     with pytest.raises(InputError, match="has no body_pos_w; it has joint_pos"):
         load(tmp_path / "m.npz", fps=50.0)
+    box = {"object_pos_w": poses()[:, :3], "object_quat_w": poses()[1:, 3:]}
+    np.savez(tmp_path / "o.npz", fps=50.0, joint_pos=qpos(), **box)
+    with pytest.raises(InputError, match="object_pos_w has 9 frames, and object_quat_w 8"):
+        load(tmp_path / "o.npz")
     np.savez(tmp_path / "n.npz", fps=50.0, joint_pos=angles(count=23), **bodies(poses()))
     with pytest.raises(InputError, match="23 columns and no names of joints; G1 needs 29 joints, 36 with its base"):
         load(tmp_path / "n.npz")
@@ -333,6 +337,14 @@ def test_hdmi_folders_that_are_none_are_refused(tmp_path):
         load(folder)
     with pytest.raises(InputError, match="no body in .* named 'bix'"):
         load(hdmi(tmp_path / "good"), objects={"bix": "box"})
+    meta = {"joint_names": list(G1_JOINTS), "body_names": [], "fps": 50.0}
+    (folder / "meta.json").write_text(json.dumps(meta))
+    with pytest.raises(InputError, match="no body in .* named ''"):
+        load(folder)
+    meta |= {"body_names": ["pelvis", "a_link", "b_link"], "fps": "fast"}
+    (folder / "meta.json").write_text(json.dumps(meta))
+    with pytest.raises(InputError, match="fps is 'fast'; it must be a number"):
+        load(folder)
     (folder / "meta.json").write_text("{}")
     with pytest.raises(InputError, match="has no list joint_names; it has nothing"):
         load(folder)
