@@ -44,7 +44,7 @@ class Given:
             )
         pairs = ", ".join(f"{k} {name}" for k, name in enumerate(G1_JOINTS[:5]))
         notes.append(
-            f"no names of joints in the file: G1's order taken ({pairs}, ...); IsaacLab has another: joint_names= says it"
+            f"no names of joints in the file: G1's order taken ({pairs}, ...); IsaacLab has another (joint_names=)"
         )
         return G1_JOINTS
 
