@@ -211,24 +211,24 @@ def qpos_of(motion: Motion, mjm: mujoco.MjModel, base: str = "", *, missing: str
     left = [n for n in names if kinds[n] in scalar and n not in motion.joint_names]
     if left and missing == "error":
         raise InputError(f"motion {motion.name!r} does not have these joints of the robot: {_few(left)}")
-    free = {name: j for j, name in enumerate(names) if mjm.jnt_type[j] == mujoco.mjtJoint.mjJNT_FREE}
+    free = [(j, name) for j, name in enumerate(names) if mjm.jnt_type[j] == mujoco.mjtJoint.mjJNT_FREE]
     of_object: dict[str, int] = {}
     for name in motion.objects:
         body = mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_BODY, name)
-        own = [j for joint, j in free.items() if joint == name or mjm.jnt_bodyid[j] == body]
+        own = [j for j, joint in free if joint == name or mjm.jnt_bodyid[j] == body]
         if not own:
             raise InputError(
                 f"motion {motion.name!r} has the object {name!r}, and the model no free body of that name; choose a "
                 "robot with it"
             )
         of_object[name] = own[0]
-    rest = [j for j in free.values() if j not in of_object.values()]
+    rest = [j for j, joint in free if j not in of_object.values() and base in ("", joint)]
     if motion.base is not None:
-        if base and base not in free:
+        if base and not rest:
             raise InputError(f"the robot has no free joint {base!r}, and motion {motion.name!r} moves its base")
-        if not base and not rest:
+        if not rest:
             raise InputError(f"motion {motion.name!r} moves the base, and the base of the robot is fixed")
-        adr = mjm.jnt_qposadr[free[base] if base else rest[0]]
+        adr = mjm.jnt_qposadr[rest[0]]
         qpos[:, adr : adr + 7] = motion.base
     for name, joint in of_object.items():
         adr = mjm.jnt_qposadr[joint]
