@@ -103,7 +103,9 @@ def _body_pairs() -> list[tuple[str, str]]:
     for side, other in (("left", "right"), ("right", "left")):
         pairs += [(f"{side}_ankle_roll_link", f"{other}_knee_link")]
         pairs += [(f"{side}_wrist_yaw_link", f"{leg}_hip_yaw_link") for leg in ("left", "right")]
-        pairs += [(f"{side}_{arm}", body) for arm in ("wrist_yaw_link", "elbow_link") for body in ("torso_link", "pelvis")]
+        pairs += [
+            (f"{side}_{arm}", body) for arm in ("wrist_yaw_link", "elbow_link") for body in ("torso_link", "pelvis")
+        ]
     return pairs
 
 

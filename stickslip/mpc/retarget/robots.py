@@ -10,7 +10,7 @@ from pathlib import Path
 import mujoco
 
 from stickslip import mjcf
-from stickslip.errors import InputError, SceneError, unknown
+from stickslip.errors import InputError, unknown
 from stickslip.mpc.retarget import g1
 from stickslip.mpc.tasks import leap
 from stickslip.parameters import checked, parameter
@@ -77,7 +77,9 @@ def _leap(options: Options) -> mujoco.MjSpec:
 ROBOTS: dict[str, Robot] = {
     robot.name: robot
     for robot in (
-        _g1("g1", "a humanoid with the joints, lengths and masses of the Unitree G1, of capsules and spheres", g1.build),
+        _g1(
+            "g1", "a humanoid with the joints, lengths and masses of the Unitree G1, of capsules and spheres", g1.build
+        ),
         _g1("g1-box", "g1 with broad palms, in front of a box of 5 kg", g1.build_with_box, g1.BOX),
         _g1("g1-menagerie", "the Unitree G1 of MuJoCo Menagerie, with the servos of g1", g1.build_menagerie),
         Robot(

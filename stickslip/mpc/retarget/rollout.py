@@ -16,7 +16,7 @@ import numpy as np
 from stickslip import files
 from stickslip.errors import InputError
 from stickslip.mpc.retarget.batch import Batch
-from stickslip.mpc.retarget.motion import Array
+from stickslip.mpc.retarget.motion import Array, Motion
 from stickslip.mpc.retarget.problem import Problem
 from stickslip.mpc.retarget.settings import Settings
 from stickslip.physics.base import Physics
@@ -284,3 +284,48 @@ def _resume(path: Path | None, key: str, batch: Batch, runs: Sequence[_Run], sec
         one.notes = dict.fromkeys(kept[f"{i}_notes"].tolist())
         one.reason, one.away = str(kept[f"{i}_reason"]), int(kept[f"{i}_away"])
     return int(kept["begin"])
+
+
+def motion_of(ran: Retargeted) -> Motion:
+    """What the robot did, as a motion."""
+    problem, mjm = ran.problem, ran.problem.mjm
+    joints = [mjm.joint(name).qposadr[0] for name in problem.motion.joint_names]
+    poses = {
+        name: ran.qpos[:, (adr := mjm.jnt_qposadr[joint]) : adr + 7] for name, joint in problem.free_joints().items()
+    }
+    return Motion(
+        f"{problem.motion.name}-retargeted",
+        1.0 / problem.dt,
+        ran.qpos[:, joints],
+        problem.motion.joint_names,
+        poses.pop("base", None),
+        poses,
+        source=problem.motion.source,
+    )
+
+
+def save(ran: Retargeted, path: str | Path) -> Path:
+    """Write a run as an npz file that `formats.load` reads as a motion, with states, controls and reference beside it."""
+    problem = ran.problem
+    motion = motion_of(ran)
+    kept: dict[str, Any] = {"base": motion.base} if motion.base is not None else {}
+    kept |= {f"object/{name}": pose for name, pose in motion.objects.items()}
+    buffer = io.BytesIO()
+    np.savez_compressed(
+        buffer,
+        qpos=ran.qpos,
+        qvel=ran.qvel,
+        ctrl=ran.ctrl,
+        time=ran.time,
+        reference_qpos=problem.reference.qpos[: len(ran.qpos)],
+        name=np.array(motion.name),
+        notes=np.array(ran.notes, dtype=np.str_),
+        fps=np.array(motion.fps),
+        joints=motion.joints,
+        joint_names=np.array(motion.joint_names),
+        actuator_names=np.array([problem.mjm.actuator(i).name for i in range(problem.mjm.nu)]),
+        seed=np.array(ran.seed),
+        reason=np.array(ran.reason),
+        **kept,
+    )
+    return files.write_bytes_atomic(path, buffer.getvalue())
