@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """Version of the JSON files; it is raised when their meaning changes."""
-ON_GPU, ON_CPU = 2048, 64
-"""Rollouts of a round, by default."""
+ON_GPU = {"samples": 2048, "iterations": 16, "improvement": 0.01}
+ON_CPU = {"samples": 192, "iterations": 8, "improvement": 0.0}
+"""What is not given, by device. With few samples the best one improves little in a round, and yet rounds add up."""
 FLOATING = 0.02
 """Height above or below the floor from which it is told [m]."""
 
@@ -135,25 +136,22 @@ def load(name: str, order: "Retarget") -> tuple[Motion, Robot]:
 
 
 def _settings(order: "Retarget", motion: Motion) -> Settings:
-    on_gpu = resolve_device(order.device).is_cuda
+    usual = ON_GPU if resolve_device(order.device).is_cuda else ON_CPU
+    given = {name: getattr(order, name) for name in usual if getattr(order, name) is not None}
+    chosen: dict[str, Any] = {**usual, **given}
     guidance = order.guidance if order.guidance is not None else float(bool(motion.objects))
-    return Settings(
-        samples=order.samples or (ON_GPU if on_gpu else ON_CPU),
-        iterations=order.iterations,
-        horizon=order.horizon,
-        dt=order.dt,
-        guidance=guidance if order.iterations > 2 else 0.0,
-    )
+    return Settings(horizon=order.horizon, dt=order.dt, guidance=guidance, **chosen)
 
 
 def _head(order: "Retarget", problem: Problem, settings: Settings, physics: Physics[Any, Any]) -> dict[str, Any]:
     """What was run with what, for the record."""
+    parameters: Any = physics
     reference = hashlib.sha256(np.ascontiguousarray(problem.reference.qpos).tobytes()).hexdigest()[:12]
     return {
         "format": FORMAT,
         "robot": problem.robot.name,
         "options": dataclasses.asdict(problem.options),
-        "physics": {"name": physics.name, "parameters": dataclasses.asdict(physics)},
+        "physics": {"name": physics.name, "parameters": dataclasses.asdict(parameters)},
         "settings": dataclasses.asdict(settings),
         "weights": dataclasses.asdict(problem.weights),
         "plant_dt": float(problem.mjm.opt.timestep),

@@ -35,9 +35,11 @@ class Retarget:
     seed: int = 0
     """Seed of the first run."""
     samples: int | None = None
-    """Rollouts of a round; default: 2048 on a GPU, 64 on a CPU."""
-    iterations: int = 16
-    """Rounds of an optimisation, at most."""
+    """Rollouts of a round; default: 2048 on a GPU, 192 on a CPU."""
+    iterations: int | None = None
+    """Rounds of an optimisation, at most; default: 16 on a GPU, 8 on a CPU."""
+    improvement: float | None = None
+    """A round that improves the cost by less is the last; default: 0.01 on a GPU, 0 on a CPU: none is."""
     horizon: int = 48
     """Time steps of a rollout."""
     dt: float = 1.0 / 60.0
