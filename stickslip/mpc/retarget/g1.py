@@ -21,13 +21,15 @@ BASE = "floating_base_joint"
 BOX = "box"
 FEET = ("left_foot", "right_foot")
 HANDS = ("left_hand", "right_hand")
+HAND = 0.032
+"""Radius of the sphere at the end of a hand, with its site in the middle [m]."""
 STIFF_KP = 500.0
 """Stiffness of the stiff servos [N m/rad]."""
 STIFF_ARMATURE = 1.0
 """Armature of their joints [kg m^2]."""
 BOX_SIZE = (0.5, 0.5, 0.7)
 """Lengths of the box along x, y and z [m]."""
-BOX_AT = (0.75, 0.0)
+BOX_AT = (0.7, 0.0)
 """Initial place of the box on the floor [m]."""
 _BOX_MASS = 5.0
 _BOX_FRICTION = 0.3

@@ -33,8 +33,10 @@ HEIGHT = 0.778
 """Height of the pelvis of the standing robot [m]."""
 _FIRM, _SOFT = 100.0, 1.0
 """Weights of planted sites and of the base."""
-_FADE = 0.35
+_FADE = 0.45
 """Time in which a hand goes from its posture to where it is planted [s]."""
+_FASTEST = 12.0
+"""Largest speed of a joint [rad/s]."""
 _SETTLE = 10
 """How often the first frame is solved."""
 
@@ -118,13 +120,15 @@ class Path:
         points: the keyframes
         touches: when it touches something, (begin, end) [s]
         turn: weight of its orientation
-        only: the site follows its path only while it touches, and the posture else
+        follow: when the site follows its path, (begin, end) [s], and the posture else; None: always
+        weight: weight of its position
     """
 
     points: Sequence[tuple[float, tuple[float, float, float], tuple[float, float, float]]]
     touches: Sequence[tuple[float, float]] = ()
     turn: float = _FIRM
-    only: bool = False
+    follow: Sequence[tuple[float, float]] | None = None
+    weight: float = _FIRM
 
     def at(self, times: Array) -> tuple[Array, Array]:
         """Positions (n, 3) and orientations (n, 4)."""
@@ -144,18 +148,20 @@ class Path:
 
     def share(self, times: Array) -> Array:
         """Share of the path, from 0, the posture, to 1 (n,)."""
-        if not self.only:
+        if self.follow is None:
             return np.ones(len(times))
         away = np.full(len(times), np.inf)
-        for begin, end in self.touches:
+        for begin, end in self.follow:
             away = np.minimum(away, np.maximum(np.maximum(begin - times, times - end), 0.0))
         part = np.clip(1.0 - away / _FADE, 0.0, 1.0)
         return part * part * (3.0 - 2.0 * part)
 
 
-def planted(site: str, *touches: tuple[float, float], at: tuple[float, float], yaw: float = 0.0) -> Path:
+def planted(site: str, *touches: tuple[float, float], at: tuple[float, float]) -> Path:
     """A foot or hand that touches the floor at a place (x, y) [m] during `touches` and is free else."""
-    return Path([(0.0, (*at, 0.0), (0.0, 0.0, yaw))], touches, only=True, turn=0.0 if "hand" in site else 3.0)
+    hand = site in g1.HANDS
+    points = [(0.0, (*at, g1.HAND if hand else 0.0), (0.0, 0.0, 0.0))]
+    return Path(points, touches, turn=0.0 if hand else 3.0, follow=touches)
 
 
 def animate(
@@ -184,16 +190,18 @@ def animate(
     centers = None if com is None else com.at(times)[0]
     mjd, qpos, frames = mujoco.MjData(mjm), posture[0].copy(), []
     for i in range(len(times)):
-        mjd.qpos[:] = posture[i]
+        base, before = posture[i, :7], posture[max(0, i - 1), :7]
+        mjd.qpos[:] = posture[i]  # on a base that moves from the last frame on as the keyframes say
+        mjd.qpos[:3] = qpos[:3] + base[:3] - before[:3]
+        mjd.qpos[3:7] = multiplied(multiplied(base[3:], conjugate(before[3:])), qpos[3:7])
         mujoco.mj_kinematics(mjm, mjd)
-        base = posture[i, :7]
         targets = [Target("pelvis", base[:3], base[3:], ik.BODY, across, _SOFT)]
         targets += [_target(mjd, site, i, *track) for site, track in tracks.items() if track[2][i] > 0.0]
         if centers is not None:
             targets.append(Target("pelvis", centers[i], None, ik.COM, np.array([2.0, 2.0, 0.0])))
         qpos[-7 * len(moved) or len(qpos) :] = posture[i, -7 * len(moved) or len(qpos) :]
         for _ in range(1 if i else _SETTLE):
-            qpos = solver.solve(qpos, targets, posture[i])
+            qpos = solver.solve(qpos, targets, posture[i], _FASTEST / FPS if i else np.inf)
         frames.append(qpos)
     done = np.array(frames)
     return Motion(
@@ -214,7 +222,7 @@ def _target(mjd: mujoco.MjData, site: str, i: int, pos: Array, quat: Array, shar
     mujoco.mju_mat2Quat(own, mjd.site(site).xmat)
     place = part * pos[i] + (1.0 - part) * mjd.site(site).xpos
     turn = slerp(own[None], quat[i][None], np.array([part]))[0] if path.turn else None
-    return Target(site, place, turn, weight=_FIRM, turn=path.turn)
+    return Target(site, place, turn, weight=part * path.weight, turn=part * path.turn)
 
 
 def _postures(mjm: mujoco.MjModel, keys: Sequence[Key], times: Array) -> Array:
@@ -236,6 +244,17 @@ def _pose(mjm: mujoco.MjModel, pose: Mapping[str, float]) -> Array:
             mirrored = not single and joint.startswith("right_") and name.endswith(("roll", "yaw"))
             qpos[mjm.joint(f"{joint}_joint").qposadr[0]] = -angle if mirrored else angle
     return qpos[7:36]
+
+
+def _mirrored(pose: Mapping[str, float]) -> dict[str, float]:
+    """The pose with left and right exchanged."""
+    other = {"left": "right", "right": "left", "waist": "waist"}
+    done = {}
+    for name, angle in pose.items():
+        side, _, rest = name.partition("_")
+        odd = side in other and name.endswith(("roll", "yaw"))
+        done[f"{other[side]}_{rest}" if side in other else name] = -angle if odd else angle
+    return done
 
 
 def _flat(*points: tuple[float, float, float, float]) -> list:
@@ -341,19 +360,23 @@ def kick() -> Motion:
 
 def getup() -> Motion:
     """From lying on the back: bend the knees, sit up with the hands behind, come over the feet, stand up."""
-    x, y = 0.27, STANCE[1]
+    x, y = 0.3, STANCE[1]
     there = (x - STANCE[0], 0.0, HEIGHT)
     lying = {"hip_pitch": 0.0, "knee": 0.05, "ankle_pitch": 0.0, "shoulder_pitch": 0.0, "shoulder_roll": 0.25, "elbow": 1.5}
-    rising = {"hip_pitch": -0.9, "knee": 1.9, "ankle_pitch": 0.3, "waist_pitch": 0.4, "shoulder_pitch": 0.5, "elbow": 1.4}
-    sitting = {"hip_pitch": -1.6, "knee": 2.0, "waist_pitch": 0.45, "shoulder_pitch": 0.8, "shoulder_roll": 0.3}
-    crouching = {"hip_pitch": -2.0, "knee": 2.3, "ankle_pitch": -0.8, "waist_pitch": 0.4, "shoulder_pitch": -1.2}
+    rising = {"hip_pitch": -0.9, "knee": 1.9, "ankle_pitch": 0.3, "waist_pitch": 0.4, "shoulder_pitch": -0.4}
+    rising |= {"shoulder_roll": 0.35, "elbow": 1.4}
+    sitting = {"hip_pitch": -1.6, "knee": 2.0, "waist_pitch": 0.45, "shoulder_pitch": 0.35, "shoulder_roll": 0.35}
+    sitting |= {"elbow": 1.4}
+    crouching = {"hip_pitch": -2.0, "knee": 2.3, "ankle_pitch": -0.8, "waist_pitch": 0.5, "shoulder_pitch": -1.9}
+    swinging = {"shoulder_pitch": -0.4, "shoulder_roll": 0.7, "elbow": 0.7}
     keys = [
         Key(0.0, (0.0, 0.0, 0.075), (0.0, -0.5 * math.pi, 0.0), lying),
         Key(0.3, (0.0, 0.0, 0.075), (0.0, -0.5 * math.pi, 0.0), lying),
         Key(1.2, (0.0, 0.0, 0.095), (0.0, -1.2, 0.0), rising),
         Key(2.0, (0.0, 0.0, 0.135), (0.0, -0.3, 0.0), sitting),
-        Key(2.8, (0.16, 0.0, 0.30), (0.0, 0.7, 0.0), crouching),
-        Key(3.1, (0.2, 0.0, 0.36), (0.0, 0.7, 0.0), crouching),
+        Key(2.4, (0.08, 0.0, 0.21), (0.0, 0.15, 0.0), {**crouching, **swinging}),
+        Key(2.8, (0.18, 0.0, 0.30), (0.0, 0.55, 0.0), crouching),
+        Key(3.1, (0.22, 0.0, 0.36), (0.0, 0.6, 0.0), crouching),
         Key(4.3, there),
         Key(4.6, there),
     ]
@@ -366,7 +389,7 @@ def getup() -> Motion:
             (1.2, (x, sign * y, 0.0), (0.0, 0.0, 0.0)),
         ]
         paths[f"{side}_foot"] = Path(points, [(1.2, 4.6)])
-        paths[f"{side}_hand"] = planted(f"{side}_hand", (1.5, 2.3), at=(-0.2, sign * 0.24))
+        paths[f"{side}_hand"] = planted(f"{side}_hand", (1.7, 2.0), at=(-0.15, sign * 0.28))
     return animate("getup", keys, paths)
 
 
@@ -383,21 +406,21 @@ def cartwheel() -> Motion:
 
     first = [
         key(0.0, 0.0, 0.73, 0.0, down),
-        key(0.5, 0.0, 0.72, 0.0, {**wide, **arms}),
-        key(0.9, 0.27, 0.70, 0.9, {**split, "waist_roll": -0.3}),
-        key(1.2, 0.55, 0.68, 1.9, {**split, "waist_roll": -0.3}),
-        key(1.5, 0.85, 0.74, 2.65, split),
+        key(0.5, 0.03, 0.73, 0.0, {**wide, **arms}),
+        key(0.9, 0.30, 0.78, 0.9, {**split, "left_hip_roll": 0.95, "waist_roll": -0.2}),
+        key(1.2, 0.55, 0.68, 1.9, {**split, "left_hip_roll": 1.68, "waist_roll": -0.3}),
+        key(1.5, 0.87, 0.69, 2.65, split),
     ]
     second = [  # the first half backwards, seen from the other side
-        key(3.4 - k.time, far - k.pos[1], k.pos[2], 2.0 * math.pi + k.turn[0], {**k.pose, "waist_roll": 0.0})
+        key(3.4 - k.time, far - k.pos[1], k.pos[2], 2.0 * math.pi + k.turn[0], _mirrored(k.pose))
         for k in reversed(first)
     ]
     middle = key(1.7, 0.5 * far, 0.76, math.pi, split)
     paths = {
         "left_foot": planted("left_foot", (0.0, 1.3), (2.95, 3.4), at=(0.0, 0.25)),
         "right_foot": planted("right_foot", (0.0, 0.45), (2.1, 3.4), at=(0.0, -0.25)),
-        "left_hand": planted("left_hand", (1.2, 1.9), at=(0.0, 0.85)),
-        "right_hand": planted("right_hand", (1.5, 2.2), at=(0.0, far - 0.85)),
+        "left_hand": planted("left_hand", (1.2, 1.84), at=(0.0, 0.9)),
+        "right_hand": planted("right_hand", (1.56, 2.2), at=(0.0, far - 0.9)),
     }
     for foot, start in (("left_foot", 0.25), ("right_foot", -0.25)):
         points = _flat((0.0, 0.0, start, 0.0), (1.55, 0.0, start, 0.0), (1.85, 0.0, start + far, 0.0))
@@ -408,14 +431,14 @@ def cartwheel() -> Motion:
 def push_box(far: float = 0.45) -> Motion:
     """Reach for the box, push it forward with both hands in four steps, let go."""
     x, y = STANCE
-    box_x, box_z, face, grip = g1.BOX_AT[0], 0.5 * g1.BOX_SIZE[2], g1.BOX_AT[0] - 0.5 * g1.BOX_SIZE[0], 0.62
+    box_x, box_z, face, grip = g1.BOX_AT[0], 0.5 * g1.BOX_SIZE[2], g1.BOX_AT[0] - 0.5 * g1.BOX_SIZE[0] - g1.HAND, 0.66
     reach = {"shoulder_pitch": -0.6, "shoulder_roll": 0.1, "elbow": 0.6, "waist_pitch": 0.1}
     on, off, last = 1.1, 3.5, 4.2
     keys = [
         Key(0.0),
-        Key(1.0, (0.06, 0.0, 0.72), (0.0, 0.3, 0.0), reach),
-        Key(on, (0.06, 0.0, 0.72), (0.0, 0.3, 0.0), reach),
-        Key(off, (0.06 + far, 0.0, 0.72), (0.0, 0.3, 0.0), reach),
+        Key(1.0, (0.03, 0.0, 0.69), (0.0, 0.35, 0.0), reach),
+        Key(on, (0.03, 0.0, 0.69), (0.0, 0.35, 0.0), reach),
+        Key(off, (0.03 + far, 0.0, 0.69), (0.0, 0.35, 0.0), reach),
         Key(last - 0.1, (far, 0.0, HEIGHT)),
         Key(last, (far, 0.0, HEIGHT)),
     ]
@@ -441,7 +464,7 @@ def push_box(far: float = 0.45) -> Motion:
         touches = [(0.0, steps[1][0]), (steps[2][0], steps[3][0]), (steps[4][0], last)]
         paths[f"{side}_foot"] = Path(_flat(*points), touches)
         hand = pushed(face, sign * 0.15, grip)
-        paths[f"{side}_hand"] = Path(hand, [(on, off)], turn=1.0, only=True)
+        paths[f"{side}_hand"] = Path(hand, [(on, off)], turn=1.0, follow=[(on, off)])
     sway = [(0.0, 0.0), (1.0, -0.03), (1.6, -0.03), (1.8, 0.03), (2.2, 0.03), (2.4, -0.03), (2.8, -0.03)]
     sway += [(3.0, 0.03), (3.4, 0.03), (4.0, 0.0)]
     when = np.array([time for time, _ in sway])
@@ -458,7 +481,7 @@ def cube_turn(angle: float = 0.5) -> Motion:
     palm = leap.palm_frame()[1]
     turns = through([0.0, 0.7, 2.1, 3.0], np.array([[0.0], [0.0], [angle], [angle]]), times)[:, 0]
     grasp = through([0.0, 0.6, 2.2, 2.9, 3.0], np.array([[0.0], [1.0], [1.0], [0.0], [0.0]]), times)[:, 0]
-    home, solver = mjm.key_qpos[0], ik.Solver(mjm, ik.Settings(pull=1e-6), fixed=("object",))
+    home, solver = mjm.key_qpos[0], ik.Solver(mjm, ik.Settings(pull=1e-5), fixed=("object",))
     mjd = mujoco.MjData(mjm)
     mjd.qpos[:] = home
     mujoco.mj_kinematics(mjm, mjd)
@@ -472,7 +495,7 @@ def cube_turn(angle: float = 0.5) -> Motion:
             point = np.empty(3)
             mujoco.mju_rotVecQuat(point, np.array([along, across, 0.004]), quat)
             targets.append(Target(tip, part * (qpos[-7:-4] + point) + (1.0 - part) * mjd.site(tip).xpos))
-        qpos = solver.solve(qpos, targets, home)
+        qpos = solver.solve(qpos, targets, home, _FASTEST / FPS)
         frames.append(qpos)
     done = np.array(frames)
     touching = ((times >= 0.6 - 1e-9) & (times <= 2.2 + 1e-9)).astype(np.float64)
