@@ -184,7 +184,7 @@ def animate(
     for thing, poses in moved.items():
         adr = mjm.joint(thing).qposadr[0]
         posture[:, adr : adr + 7] = poses
-    solver = ik.Solver(mjm, ik.Settings(pull=3e-3, enough=1e-5), fixed=tuple(moved))
+    solver = ik.Solver(mjm, ik.Settings(damping=0.1, pull=3e-3, enough=1e-5), fixed=tuple(moved))
     across = np.full(3, _SOFT) if com is None else np.array([0.02, 0.02, _SOFT])
     tracks = {site: (*path.at(times), path.share(times), path) for site, path in paths.items()}
     centers = None if com is None else com.at(times)[0]
@@ -222,7 +222,7 @@ def _target(mjd: mujoco.MjData, site: str, i: int, pos: Array, quat: Array, shar
     mujoco.mju_mat2Quat(own, mjd.site(site).xmat)
     place = part * pos[i] + (1.0 - part) * mjd.site(site).xpos
     turn = slerp(own[None], quat[i][None], np.array([part]))[0] if path.turn else None
-    return Target(site, place, turn, weight=part * path.weight, turn=part * path.turn)
+    return Target(site, place, turn, weight=part**3 * path.weight, turn=part**3 * path.turn)
 
 
 def _postures(mjm: mujoco.MjModel, keys: Sequence[Key], times: Array) -> Array:
@@ -395,35 +395,35 @@ def getup() -> Motion:
 
 def cartwheel() -> Motion:
     """Sideways to the left over both hands: left hand, right hand, right foot, left foot. The base turns by -2 pi."""
-    far = 2.1
-    wide = {"hip_roll": 0.35, "hip_pitch": -0.1, "knee": 0.2, "ankle_pitch": -0.1}
+    far, last, wide, hand = 2.1, 4.6, 0.25, 0.9
     arms = {"shoulder_pitch": -2.9, "shoulder_roll": 0.3, "elbow": 1.5}
+    legs = {"hip_roll": 0.35, "hip_pitch": -0.1, "knee": 0.2, "ankle_pitch": -0.1}
     split = {"hip_roll": 0.8, "hip_pitch": 0.0, "knee": 0.1, "ankle_pitch": 0.2, **arms}
-    down = {"hip_roll": 0.35, "hip_pitch": -0.1, "knee": 0.2, "ankle_pitch": -0.1, "shoulder_roll": 0.6}
+    bent = {"left_hip_pitch": -0.25, "left_knee": 0.5, "left_ankle_pitch": -0.25}
 
     def key(time: float, across: float, height: float, roll: float, pose: Mapping[str, float]) -> Key:
         return Key(time, (0.0, across, height), (-roll, 0.0, 0.0), pose)
 
     first = [
-        key(0.0, 0.0, 0.73, 0.0, down),
-        key(0.5, 0.03, 0.73, 0.0, {**wide, **arms}),
-        key(0.9, 0.30, 0.78, 0.9, {**split, "left_hip_roll": 0.95, "waist_roll": -0.2}),
-        key(1.2, 0.55, 0.68, 1.9, {**split, "left_hip_roll": 1.68, "waist_roll": -0.3}),
-        key(1.5, 0.87, 0.69, 2.65, split),
+        key(0.0, 0.0, 0.73, 0.0, {**legs, "shoulder_roll": 0.6}),
+        key(0.8, 0.03, 0.73, 0.0, {**legs, **arms}),
+        key(1.3, 0.30, 0.74, 0.9, {**split, **bent, "left_hip_roll": 0.95, "waist_roll": -0.2}),
+        key(1.7, 0.54, 0.64, 1.9, {**split, **bent, "left_hip_roll": 1.68, "waist_roll": -0.4}),
+        key(2.1, 0.88, 0.70, 2.75, split),
     ]
     second = [  # the first half backwards, seen from the other side
-        key(3.4 - k.time, far - k.pos[1], k.pos[2], 2.0 * math.pi + k.turn[0], _mirrored(k.pose))
+        key(last - k.time, far - k.pos[1], k.pos[2], 2.0 * math.pi + k.turn[0], _mirrored(k.pose))
         for k in reversed(first)
     ]
-    middle = key(1.7, 0.5 * far, 0.76, math.pi, split)
+    middle = key(0.5 * last, 0.5 * far, 0.75, math.pi, split)
     paths = {
-        "left_foot": planted("left_foot", (0.0, 1.3), (2.95, 3.4), at=(0.0, 0.25)),
-        "right_foot": planted("right_foot", (0.0, 0.45), (2.1, 3.4), at=(0.0, -0.25)),
-        "left_hand": planted("left_hand", (1.2, 1.84), at=(0.0, 0.9)),
-        "right_hand": planted("right_hand", (1.56, 2.2), at=(0.0, far - 0.9)),
+        "left_foot": planted("left_foot", (0.0, 1.66), (last - 0.7, last), at=(0.0, wide)),
+        "right_foot": planted("right_foot", (0.0, 0.7), (last - 1.66, last), at=(0.0, -wide)),
+        "left_hand": planted("left_hand", (1.74, last - 2.1), at=(0.0, hand)),
+        "right_hand": planted("right_hand", (2.1, last - 1.74), at=(0.0, far - hand)),
     }
-    for foot, start in (("left_foot", 0.25), ("right_foot", -0.25)):
-        points = _flat((0.0, 0.0, start, 0.0), (1.55, 0.0, start, 0.0), (1.85, 0.0, start + far, 0.0))
+    for foot, start in (("left_foot", wide), ("right_foot", -wide)):
+        points = _flat((0.0, 0.0, start, 0.0), (2.2, 0.0, start, 0.0), (2.4, 0.0, start + far, 0.0))
         paths[foot] = dataclasses.replace(paths[foot], points=points)
     return animate("cartwheel", [*first, middle, *second], paths)
 
