@@ -93,7 +93,9 @@ def build_with_box(servo: str, self_collision: bool) -> mujoco.MjSpec:
 def stiffen(spec: mujoco.MjSpec) -> None:
     """Give every servo `STIFF_KP`, critical damping and no force limit, and its joint `STIFF_ARMATURE`."""
     for servo in spec.actuators:
+        inherited = servo.inheritrange
         servo.set_to_position(kp=STIFF_KP, kv=2.0 * math.sqrt(STIFF_KP * STIFF_ARMATURE))
+        servo.inheritrange = inherited  # which was reset
         servo.forcelimited = mujoco.mjtLimited.mjLIMITED_FALSE
         spec.joint(servo.target).armature = STIFF_ARMATURE
 
@@ -191,11 +193,10 @@ def _set_servos(spec: mujoco.MjSpec, ours: mujoco.MjSpec) -> None:
             name=servo.name,
             target=servo.target,
             trntype=mujoco.mjtTrn.mjTRN_JOINT,
-            inheritrange=1.0,
             forcelimited=servo.forcelimited,
             forcerange=servo.forcerange,
         )
-        added.set_to_position(kp=servo.gainprm[0], kv=-servo.biasprm[2])
+        added.set_to_position(kp=servo.gainprm[0], kv=-servo.biasprm[2], inheritrange=1.0)
 
 
 def _set_contact(spec: mujoco.MjSpec) -> None:

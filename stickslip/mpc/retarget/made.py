@@ -370,10 +370,10 @@ def getup() -> Motion:
     crouching = {"hip_pitch": -2.0, "knee": 2.3, "ankle_pitch": -0.8, "waist_pitch": 0.5, "shoulder_pitch": -1.9}
     swinging = {"shoulder_pitch": -0.4, "shoulder_roll": 0.7, "elbow": 0.7}
     keys = [
-        Key(0.0, (0.0, 0.0, 0.075), (0.0, -0.5 * math.pi, 0.0), lying),
-        Key(0.3, (0.0, 0.0, 0.075), (0.0, -0.5 * math.pi, 0.0), lying),
-        Key(1.2, (0.0, 0.0, 0.095), (0.0, -1.2, 0.0), rising),
-        Key(2.0, (0.0, 0.0, 0.135), (0.0, -0.3, 0.0), sitting),
+        Key(0.0, (0.0, 0.0, 0.07), (0.0, -0.5 * math.pi, 0.0), lying),
+        Key(0.3, (0.0, 0.0, 0.07), (0.0, -0.5 * math.pi, 0.0), lying),
+        Key(1.2, (0.0, 0.0, 0.08), (0.0, -1.2, 0.0), rising),
+        Key(2.0, (0.0, 0.0, 0.115), (0.0, -0.3, 0.0), sitting),
         Key(2.4, (0.08, 0.0, 0.21), (0.0, 0.15, 0.0), {**crouching, **swinging}),
         Key(2.8, (0.18, 0.0, 0.30), (0.0, 0.55, 0.0), crouching),
         Key(3.1, (0.22, 0.0, 0.36), (0.0, 0.6, 0.0), crouching),
@@ -383,8 +383,8 @@ def getup() -> Motion:
     paths = {}
     for side, sign in (("left", 1.0), ("right", -1.0)):
         points = [
-            (0.0, (0.79, sign * y, 0.11), (0.0, -0.5 * math.pi, 0.0)),
-            (0.3, (0.79, sign * y, 0.11), (0.0, -0.5 * math.pi, 0.0)),
+            (0.0, (0.79, sign * y, 0.102), (0.0, -0.5 * math.pi, 0.0)),
+            (0.3, (0.79, sign * y, 0.102), (0.0, -0.5 * math.pi, 0.0)),
             (0.75, (0.5, sign * y, 0.06), (0.0, -0.5, 0.0)),
             (1.2, (x, sign * y, 0.0), (0.0, 0.0, 0.0)),
         ]
@@ -474,7 +474,7 @@ def push_box(far: float = 0.45) -> Motion:
     return animate("push-box", keys, paths, com=com, robot=ROBOTS["g1-box"], objects={g1.BOX: box})
 
 
-def cube_turn(angle: float = 0.5) -> Motion:
+def cube_turn(angle: float = 0.4) -> Motion:
     """Three fingertips close on the cube, turn it on the palm, and let go."""
     mjm = ROBOTS["leap"].build(Options()).compile()
     times = np.arange(round(3.0 * FPS) + 1) / FPS
@@ -485,7 +485,7 @@ def cube_turn(angle: float = 0.5) -> Motion:
     mjd = mujoco.MjData(mjm)
     mjd.qpos[:] = home
     mujoco.mj_kinematics(mjm, mjd)
-    apart = {"index_tip": (0.0405, 0.016), "ring_tip": (0.0405, -0.016), "thumb_tip": (-0.0405, 0.0)}
+    apart = {"index_tip": (0.041, 0.027), "ring_tip": (0.041, -0.027), "thumb_tip": (-0.041, 0.0)}
     qpos, frames = home.copy(), []
     for turn, part in zip(turns, grasp, strict=True):
         quat = multiplied(palm, exponential(np.array([0.0, 0.0, turn])))
@@ -493,7 +493,7 @@ def cube_turn(angle: float = 0.5) -> Motion:
         targets = []
         for tip, (along, across) in apart.items():
             point = np.empty(3)
-            mujoco.mju_rotVecQuat(point, np.array([along, across, 0.004]), quat)
+            mujoco.mju_rotVecQuat(point, np.array([(1.0 + 0.8 * part * (1.0 - part)) * along, across, 0.004]), quat)
             targets.append(Target(tip, part * (qpos[-7:-4] + point) + (1.0 - part) * mjd.site(tip).xpos))
         qpos = solver.solve(qpos, targets, home, _FASTEST / FPS)
         frames.append(qpos)
@@ -527,7 +527,7 @@ MOTIONS: dict[str, Made] = {
     "getup": Made("from lying on the back over sitting and crouching to standing", "g1", getup),
     "cartwheel": Made("sideways over both hands, a full turn", "g1", cartwheel),
     "push-box": Made("push a box forward with both hands, in four steps", "g1-box", push_box),
-    "cube-turn": Made("three fingertips turn a cube on the palm by 0.5 rad", "leap", cube_turn),
+    "cube-turn": Made("three fingertips turn a cube on the palm by 0.4 rad", "leap", cube_turn),
 }
 
 
@@ -585,7 +585,7 @@ def feasible(
     """
     if not (duration > dt > 0.0 and size >= 0.0):
         raise InputError(f"duration={duration}, dt={dt}, size={size}: need duration above dt, dt above 0, size from 0")
-    mjm = (options and robot.build(options) or robot.build(Options())).compile()
+    mjm = robot.build(options or Options()).compile()
     mjm.opt.timestep = dt
     steps = round(duration / dt)
     knots = np.arange(math.ceil(duration / 0.4) + 1) * 0.4
