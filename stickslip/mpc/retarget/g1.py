@@ -21,13 +21,15 @@ BASE = "floating_base_joint"
 BOX = "box"
 FEET = ("left_foot", "right_foot")
 HANDS = ("left_hand", "right_hand")
+HAND = 0.032
+"""Radius of the sphere at the end of a hand, with its site in the middle [m]."""
 STIFF_KP = 500.0
 """Stiffness of the stiff servos [N m/rad]."""
 STIFF_ARMATURE = 1.0
 """Armature of their joints [kg m^2]."""
 BOX_SIZE = (0.5, 0.5, 0.7)
 """Lengths of the box along x, y and z [m]."""
-BOX_AT = (0.75, 0.0)
+BOX_AT = (0.7, 0.0)
 """Initial place of the box on the floor [m]."""
 _BOX_MASS = 5.0
 _BOX_FRICTION = 0.3
@@ -91,7 +93,9 @@ def build_with_box(servo: str, self_collision: bool) -> mujoco.MjSpec:
 def stiffen(spec: mujoco.MjSpec) -> None:
     """Give every servo `STIFF_KP`, critical damping and no force limit, and its joint `STIFF_ARMATURE`."""
     for servo in spec.actuators:
+        inherited = servo.inheritrange
         servo.set_to_position(kp=STIFF_KP, kv=2.0 * math.sqrt(STIFF_KP * STIFF_ARMATURE))
+        servo.inheritrange = inherited  # which was reset
         servo.forcelimited = mujoco.mjtLimited.mjLIMITED_FALSE
         spec.joint(servo.target).armature = STIFF_ARMATURE
 
@@ -191,11 +195,10 @@ def _set_servos(spec: mujoco.MjSpec, ours: mujoco.MjSpec) -> None:
             name=servo.name,
             target=servo.target,
             trntype=mujoco.mjtTrn.mjTRN_JOINT,
-            inheritrange=1.0,
             forcelimited=servo.forcelimited,
             forcerange=servo.forcerange,
         )
-        added.set_to_position(kp=servo.gainprm[0], kv=-servo.biasprm[2])
+        added.set_to_position(kp=servo.gainprm[0], kv=-servo.biasprm[2], inheritrange=1.0)
 
 
 def _set_contact(spec: mujoco.MjSpec) -> None:

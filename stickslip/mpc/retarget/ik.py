@@ -75,19 +75,29 @@ class Solver:
         still = np.isin(mjm.dof_bodyid, [mjm.body(name).id for name in fixed])
         self._moving: NDArray[np.bool_] = ~still
 
-    def solve(self, qpos: Array, targets: list[Target], posture: Array | None = None) -> Array:
-        """Positions (nq,) near the targets, from `qpos` (nq,) on; `posture` (nq,) is preferred, default: `qpos`."""
+    def solve(
+        self, qpos: Array, targets: list[Target], posture: Array | None = None, within: float = np.inf
+    ) -> Array:
+        """Positions (nq,) near the targets.
+
+        Args:
+            qpos: positions to start from                                     (nq,)
+            targets: the targets
+            posture: preferred positions of joints; None: `qpos`              (nq,)
+            within: largest change of a joint from `qpos` [rad or m]
+        """
         posture = qpos if posture is None else posture
         qpos = qpos.copy()
-        qpos[self._qpos_of] = np.clip(qpos[self._qpos_of], self._low, self._high)
+        qpos[self._qpos_of] = start = np.clip(qpos[self._qpos_of], self._low, self._high)
+        low, high = np.maximum(self._low, start - within), np.minimum(self._high, start + within)
         for _ in range(self.settings.iterations):
-            change = self._change(qpos, targets, posture)
+            change = self._change(qpos, targets, posture, low, high)
             change *= min(1.0, self.settings.step / max(np.abs(change).max(), 1e-12))
             mujoco.mj_integratePos(self.mjm, qpos, change, 1.0)
             if np.abs(change).max() < self.settings.enough:
                 break
         mujoco.mj_normalizeQuat(self.mjm, qpos)
-        qpos[self._qpos_of] = np.clip(qpos[self._qpos_of], self._low, self._high)  # rounding
+        qpos[self._qpos_of] = np.clip(qpos[self._qpos_of], low, high)  # rounding
         return qpos
 
     def residuals(self, qpos: Array, targets: list[Target]) -> list[tuple[float, float]]:
@@ -101,8 +111,8 @@ class Solver:
         mujoco.mj_kinematics(self.mjm, self._mjd)
         mujoco.mj_comPos(self.mjm, self._mjd)
 
-    def _change(self, qpos: Array, targets: list[Target], posture: Array) -> Array:
-        """The solution dq (nv,) of one iteration, within the limits."""
+    def _change(self, qpos: Array, targets: list[Target], posture: Array, low: Array, high: Array) -> Array:
+        """The solution dq (nv,) of one iteration; joints stay from `low` to `high`."""
         self._place(qpos)
         errors, rows, weights = (np.concatenate(parts) for parts in zip(*map(self._error, targets), strict=True))
         nv, pull = self.mjm.nv, self.settings.pull
@@ -111,7 +121,7 @@ class Solver:
         matrix[self._dof_of, self._dof_of] += pull
         vector[self._dof_of] -= pull * (qpos - posture)[self._qpos_of]
         room = np.full((2, nv), np.inf) * [[-1.0], [1.0]]
-        room[:, self._dof_of] = self._low - qpos[self._qpos_of], self._high - qpos[self._qpos_of]
+        room[:, self._dof_of] = low - qpos[self._qpos_of], high - qpos[self._qpos_of]
         change, free = np.zeros(nv), self._moving.copy()
         while free.any():
             rest = vector[free] - matrix[np.ix_(free, ~free)] @ change[~free]

@@ -33,8 +33,10 @@ HEIGHT = 0.778
 """Height of the pelvis of the standing robot [m]."""
 _FIRM, _SOFT = 100.0, 1.0
 """Weights of planted sites and of the base."""
-_FADE = 0.35
+_FADE = 0.45
 """Time in which a hand goes from its posture to where it is planted [s]."""
+_FASTEST = 12.0
+"""Largest speed of a joint [rad/s]."""
 _SETTLE = 10
 """How often the first frame is solved."""
 
@@ -118,13 +120,15 @@ class Path:
         points: the keyframes
         touches: when it touches something, (begin, end) [s]
         turn: weight of its orientation
-        only: the site follows its path only while it touches, and the posture else
+        follow: when the site follows its path, (begin, end) [s], and the posture else; None: always
+        weight: weight of its position
     """
 
     points: Sequence[tuple[float, tuple[float, float, float], tuple[float, float, float]]]
     touches: Sequence[tuple[float, float]] = ()
     turn: float = _FIRM
-    only: bool = False
+    follow: Sequence[tuple[float, float]] | None = None
+    weight: float = _FIRM
 
     def at(self, times: Array) -> tuple[Array, Array]:
         """Positions (n, 3) and orientations (n, 4)."""
@@ -144,18 +148,20 @@ class Path:
 
     def share(self, times: Array) -> Array:
         """Share of the path, from 0, the posture, to 1 (n,)."""
-        if not self.only:
+        if self.follow is None:
             return np.ones(len(times))
         away = np.full(len(times), np.inf)
-        for begin, end in self.touches:
+        for begin, end in self.follow:
             away = np.minimum(away, np.maximum(np.maximum(begin - times, times - end), 0.0))
         part = np.clip(1.0 - away / _FADE, 0.0, 1.0)
         return part * part * (3.0 - 2.0 * part)
 
 
-def planted(site: str, *touches: tuple[float, float], at: tuple[float, float], yaw: float = 0.0) -> Path:
+def planted(site: str, *touches: tuple[float, float], at: tuple[float, float]) -> Path:
     """A foot or hand that touches the floor at a place (x, y) [m] during `touches` and is free else."""
-    return Path([(0.0, (*at, 0.0), (0.0, 0.0, yaw))], touches, only=True, turn=0.0 if "hand" in site else 3.0)
+    hand = site in g1.HANDS
+    points = [(0.0, (*at, g1.HAND if hand else 0.0), (0.0, 0.0, 0.0))]
+    return Path(points, touches, turn=0.0 if hand else 3.0, follow=touches)
 
 
 def animate(
@@ -178,22 +184,24 @@ def animate(
     for thing, poses in moved.items():
         adr = mjm.joint(thing).qposadr[0]
         posture[:, adr : adr + 7] = poses
-    solver = ik.Solver(mjm, ik.Settings(pull=3e-3, enough=1e-5), fixed=tuple(moved))
+    solver = ik.Solver(mjm, ik.Settings(damping=0.1, pull=3e-3, enough=1e-5), fixed=tuple(moved))
     across = np.full(3, _SOFT) if com is None else np.array([0.02, 0.02, _SOFT])
     tracks = {site: (*path.at(times), path.share(times), path) for site, path in paths.items()}
     centers = None if com is None else com.at(times)[0]
     mjd, qpos, frames = mujoco.MjData(mjm), posture[0].copy(), []
     for i in range(len(times)):
-        mjd.qpos[:] = posture[i]
+        base, before = posture[i, :7], posture[max(0, i - 1), :7]
+        mjd.qpos[:] = posture[i]  # on a base that moves from the last frame on as the keyframes say
+        mjd.qpos[:3] = qpos[:3] + base[:3] - before[:3]
+        mjd.qpos[3:7] = multiplied(multiplied(base[3:], conjugate(before[3:])), qpos[3:7])
         mujoco.mj_kinematics(mjm, mjd)
-        base = posture[i, :7]
         targets = [Target("pelvis", base[:3], base[3:], ik.BODY, across, _SOFT)]
         targets += [_target(mjd, site, i, *track) for site, track in tracks.items() if track[2][i] > 0.0]
         if centers is not None:
             targets.append(Target("pelvis", centers[i], None, ik.COM, np.array([2.0, 2.0, 0.0])))
         qpos[-7 * len(moved) or len(qpos) :] = posture[i, -7 * len(moved) or len(qpos) :]
         for _ in range(1 if i else _SETTLE):
-            qpos = solver.solve(qpos, targets, posture[i])
+            qpos = solver.solve(qpos, targets, posture[i], _FASTEST / FPS if i else np.inf)
         frames.append(qpos)
     done = np.array(frames)
     return Motion(
@@ -214,7 +222,7 @@ def _target(mjd: mujoco.MjData, site: str, i: int, pos: Array, quat: Array, shar
     mujoco.mju_mat2Quat(own, mjd.site(site).xmat)
     place = part * pos[i] + (1.0 - part) * mjd.site(site).xpos
     turn = slerp(own[None], quat[i][None], np.array([part]))[0] if path.turn else None
-    return Target(site, place, turn, weight=_FIRM, turn=path.turn)
+    return Target(site, place, turn, weight=part**3 * path.weight, turn=part**3 * path.turn)
 
 
 def _postures(mjm: mujoco.MjModel, keys: Sequence[Key], times: Array) -> Array:
@@ -236,6 +244,17 @@ def _pose(mjm: mujoco.MjModel, pose: Mapping[str, float]) -> Array:
             mirrored = not single and joint.startswith("right_") and name.endswith(("roll", "yaw"))
             qpos[mjm.joint(f"{joint}_joint").qposadr[0]] = -angle if mirrored else angle
     return qpos[7:36]
+
+
+def _mirrored(pose: Mapping[str, float]) -> dict[str, float]:
+    """The pose with left and right exchanged."""
+    other = {"left": "right", "right": "left", "waist": "waist"}
+    done = {}
+    for name, angle in pose.items():
+        side, _, rest = name.partition("_")
+        odd = side in other and name.endswith(("roll", "yaw"))
+        done[f"{other[side]}_{rest}" if side in other else name] = -angle if odd else angle
+    return done
 
 
 def _flat(*points: tuple[float, float, float, float]) -> list:
@@ -274,10 +293,7 @@ def side_step(steps: int = 2, length: float = 0.12) -> Motion:
     lean, keys, low, begun = [(0.0, 0.01, 0.0), (0.2, 0.01, 0.0)], [Key(0.0), Key(0.2)], 0.745, [0.0, 0.0]
     for i in range(steps):
         at, start = i * length, 0.8 + 1.9 * i
-        for foot, path, side, begin, k in (
-            ("left_foot", left, y, start, 0),
-            ("right_foot", right, -y, start + 0.95, 1),
-        ):
+        for foot, path, side, begin, k in (("left_foot", left, y, start, 0), ("right_foot", right, -y, start + 0.95, 1)):
             over = -side + at + (length if k else 0.0)
             path += [
                 (begin, x, side + at, 0.0),
@@ -330,15 +346,7 @@ def kick() -> Motion:
         (2.2, (0.12, -y, 0.14), (0.0, 0.0, 0.0)),
         (2.6, (x, -y, 0.0), (0.0, 0.0, 0.0)),
     ]
-    lean = [
-        (0.0, 0.01, 0.0),
-        (0.15, 0.01, 0.0),
-        (0.85, 0.02, y - 0.005),
-        (1.3, 0.0, y),
-        (1.75, 0.05, y),
-        (2.5, 0.02, y - 0.005),
-        (3.2, 0.01, 0.0),
-    ]
+    lean = [(0.0, 0.01, 0.0), (0.15, 0.01, 0.0), (0.85, 0.02, y - 0.005), (1.3, 0.0, y), (1.75, 0.05, y), (2.5, 0.02, y - 0.005), (3.2, 0.01, 0.0)]
     return animate(
         "kick",
         keys,
@@ -352,80 +360,70 @@ def kick() -> Motion:
 
 def getup() -> Motion:
     """From lying on the back: bend the knees, sit up with the hands behind, come over the feet, stand up."""
-    x, y = 0.27, STANCE[1]
+    x, y = 0.3, STANCE[1]
     there = (x - STANCE[0], 0.0, HEIGHT)
-    lying = {
-        "hip_pitch": 0.0,
-        "knee": 0.05,
-        "ankle_pitch": 0.0,
-        "shoulder_pitch": 0.0,
-        "shoulder_roll": 0.25,
-        "elbow": 1.5,
-    }
-    rising = {
-        "hip_pitch": -0.9,
-        "knee": 1.9,
-        "ankle_pitch": 0.3,
-        "waist_pitch": 0.4,
-        "shoulder_pitch": 0.5,
-        "elbow": 1.4,
-    }
-    sitting = {"hip_pitch": -1.6, "knee": 2.0, "waist_pitch": 0.45, "shoulder_pitch": 0.8, "shoulder_roll": 0.3}
-    crouching = {"hip_pitch": -2.0, "knee": 2.3, "ankle_pitch": -0.8, "waist_pitch": 0.4, "shoulder_pitch": -1.2}
+    lying = {"hip_pitch": 0.0, "knee": 0.05, "ankle_pitch": 0.0, "shoulder_pitch": 0.0, "shoulder_roll": 0.25, "elbow": 1.5}
+    rising = {"hip_pitch": -0.9, "knee": 1.9, "ankle_pitch": 0.3, "waist_pitch": 0.4, "shoulder_pitch": -0.4}
+    rising |= {"shoulder_roll": 0.35, "elbow": 1.4}
+    sitting = {"hip_pitch": -1.6, "knee": 2.0, "waist_pitch": 0.45, "shoulder_pitch": 0.35, "shoulder_roll": 0.35}
+    sitting |= {"elbow": 1.4}
+    crouching = {"hip_pitch": -2.0, "knee": 2.3, "ankle_pitch": -0.8, "waist_pitch": 0.5, "shoulder_pitch": -1.9}
+    swinging = {"shoulder_pitch": -0.4, "shoulder_roll": 0.7, "elbow": 0.7}
     keys = [
-        Key(0.0, (0.0, 0.0, 0.075), (0.0, -0.5 * math.pi, 0.0), lying),
-        Key(0.3, (0.0, 0.0, 0.075), (0.0, -0.5 * math.pi, 0.0), lying),
-        Key(1.2, (0.0, 0.0, 0.095), (0.0, -1.2, 0.0), rising),
-        Key(2.0, (0.0, 0.0, 0.135), (0.0, -0.3, 0.0), sitting),
-        Key(2.8, (0.16, 0.0, 0.30), (0.0, 0.7, 0.0), crouching),
-        Key(3.1, (0.2, 0.0, 0.36), (0.0, 0.7, 0.0), crouching),
+        Key(0.0, (0.0, 0.0, 0.07), (0.0, -0.5 * math.pi, 0.0), lying),
+        Key(0.3, (0.0, 0.0, 0.07), (0.0, -0.5 * math.pi, 0.0), lying),
+        Key(1.2, (0.0, 0.0, 0.08), (0.0, -1.2, 0.0), rising),
+        Key(2.0, (0.0, 0.0, 0.115), (0.0, -0.3, 0.0), sitting),
+        Key(2.4, (0.08, 0.0, 0.21), (0.0, 0.15, 0.0), {**crouching, **swinging}),
+        Key(2.8, (0.18, 0.0, 0.30), (0.0, 0.55, 0.0), crouching),
+        Key(3.1, (0.22, 0.0, 0.36), (0.0, 0.6, 0.0), crouching),
         Key(4.3, there),
         Key(4.6, there),
     ]
     paths = {}
     for side, sign in (("left", 1.0), ("right", -1.0)):
         points = [
-            (0.0, (0.79, sign * y, 0.11), (0.0, -0.5 * math.pi, 0.0)),
-            (0.3, (0.79, sign * y, 0.11), (0.0, -0.5 * math.pi, 0.0)),
+            (0.0, (0.79, sign * y, 0.102), (0.0, -0.5 * math.pi, 0.0)),
+            (0.3, (0.79, sign * y, 0.102), (0.0, -0.5 * math.pi, 0.0)),
             (0.75, (0.5, sign * y, 0.06), (0.0, -0.5, 0.0)),
             (1.2, (x, sign * y, 0.0), (0.0, 0.0, 0.0)),
         ]
         paths[f"{side}_foot"] = Path(points, [(1.2, 4.6)])
-        paths[f"{side}_hand"] = planted(f"{side}_hand", (1.5, 2.3), at=(-0.2, sign * 0.24))
+        paths[f"{side}_hand"] = planted(f"{side}_hand", (1.7, 2.0), at=(-0.15, sign * 0.28))
     return animate("getup", keys, paths)
 
 
 def cartwheel() -> Motion:
     """Sideways to the left over both hands: left hand, right hand, right foot, left foot. The base turns by -2 pi."""
-    far = 2.1
-    wide = {"hip_roll": 0.35, "hip_pitch": -0.1, "knee": 0.2, "ankle_pitch": -0.1}
+    far, last, wide, hand = 2.1, 4.6, 0.25, 0.9
     arms = {"shoulder_pitch": -2.9, "shoulder_roll": 0.3, "elbow": 1.5}
+    legs = {"hip_roll": 0.35, "hip_pitch": -0.1, "knee": 0.2, "ankle_pitch": -0.1}
     split = {"hip_roll": 0.8, "hip_pitch": 0.0, "knee": 0.1, "ankle_pitch": 0.2, **arms}
-    down = {"hip_roll": 0.35, "hip_pitch": -0.1, "knee": 0.2, "ankle_pitch": -0.1, "shoulder_roll": 0.6}
+    bent = {"left_hip_pitch": -0.25, "left_knee": 0.5, "left_ankle_pitch": -0.25}
 
     def key(time: float, across: float, height: float, roll: float, pose: Mapping[str, float]) -> Key:
         return Key(time, (0.0, across, height), (-roll, 0.0, 0.0), pose)
 
     first = [
-        key(0.0, 0.0, 0.73, 0.0, down),
-        key(0.5, 0.0, 0.72, 0.0, {**wide, **arms}),
-        key(0.9, 0.27, 0.70, 0.9, {**split, "waist_roll": -0.3}),
-        key(1.2, 0.55, 0.68, 1.9, {**split, "waist_roll": -0.3}),
-        key(1.5, 0.85, 0.74, 2.65, split),
+        key(0.0, 0.0, 0.73, 0.0, {**legs, "shoulder_roll": 0.6}),
+        key(0.8, 0.03, 0.73, 0.0, {**legs, **arms}),
+        key(1.3, 0.30, 0.74, 0.9, {**split, **bent, "left_hip_roll": 0.95, "waist_roll": -0.2}),
+        key(1.7, 0.54, 0.64, 1.9, {**split, **bent, "left_hip_roll": 1.68, "waist_roll": -0.4}),
+        key(2.1, 0.88, 0.70, 2.75, split),
     ]
     second = [  # the first half backwards, seen from the other side
-        key(3.4 - k.time, far - k.pos[1], k.pos[2], 2.0 * math.pi + k.turn[0], {**k.pose, "waist_roll": 0.0})
+        key(last - k.time, far - k.pos[1], k.pos[2], 2.0 * math.pi + k.turn[0], _mirrored(k.pose))
         for k in reversed(first)
     ]
-    middle = key(1.7, 0.5 * far, 0.76, math.pi, split)
+    middle = key(0.5 * last, 0.5 * far, 0.75, math.pi, split)
     paths = {
-        "left_foot": planted("left_foot", (0.0, 1.3), (2.95, 3.4), at=(0.0, 0.25)),
-        "right_foot": planted("right_foot", (0.0, 0.45), (2.1, 3.4), at=(0.0, -0.25)),
-        "left_hand": planted("left_hand", (1.2, 1.9), at=(0.0, 0.85)),
-        "right_hand": planted("right_hand", (1.5, 2.2), at=(0.0, far - 0.85)),
+        "left_foot": planted("left_foot", (0.0, 1.66), (last - 0.7, last), at=(0.0, wide)),
+        "right_foot": planted("right_foot", (0.0, 0.7), (last - 1.66, last), at=(0.0, -wide)),
+        "left_hand": planted("left_hand", (1.74, last - 2.1), at=(0.0, hand)),
+        "right_hand": planted("right_hand", (2.1, last - 1.74), at=(0.0, far - hand)),
     }
-    for foot, start in (("left_foot", 0.25), ("right_foot", -0.25)):
-        points = _flat((0.0, 0.0, start, 0.0), (1.55, 0.0, start, 0.0), (1.85, 0.0, start + far, 0.0))
+    for foot, start in (("left_foot", wide), ("right_foot", -wide)):
+        points = _flat((0.0, 0.0, start, 0.0), (2.2, 0.0, start, 0.0), (2.4, 0.0, start + far, 0.0))
         paths[foot] = dataclasses.replace(paths[foot], points=points)
     return animate("cartwheel", [*first, middle, *second], paths)
 
@@ -433,14 +431,14 @@ def cartwheel() -> Motion:
 def push_box(far: float = 0.45) -> Motion:
     """Reach for the box, push it forward with both hands in four steps, let go."""
     x, y = STANCE
-    box_x, box_z, face, grip = g1.BOX_AT[0], 0.5 * g1.BOX_SIZE[2], g1.BOX_AT[0] - 0.5 * g1.BOX_SIZE[0], 0.62
+    box_x, box_z, face, grip = g1.BOX_AT[0], 0.5 * g1.BOX_SIZE[2], g1.BOX_AT[0] - 0.5 * g1.BOX_SIZE[0] - g1.HAND, 0.66
     reach = {"shoulder_pitch": -0.6, "shoulder_roll": 0.1, "elbow": 0.6, "waist_pitch": 0.1}
     on, off, last = 1.1, 3.5, 4.2
     keys = [
         Key(0.0),
-        Key(1.0, (0.06, 0.0, 0.72), (0.0, 0.3, 0.0), reach),
-        Key(on, (0.06, 0.0, 0.72), (0.0, 0.3, 0.0), reach),
-        Key(off, (0.06 + far, 0.0, 0.72), (0.0, 0.3, 0.0), reach),
+        Key(1.0, (0.03, 0.0, 0.69), (0.0, 0.35, 0.0), reach),
+        Key(on, (0.03, 0.0, 0.69), (0.0, 0.35, 0.0), reach),
+        Key(off, (0.03 + far, 0.0, 0.69), (0.0, 0.35, 0.0), reach),
         Key(last - 0.1, (far, 0.0, HEIGHT)),
         Key(last, (far, 0.0, HEIGHT)),
     ]
@@ -466,7 +464,7 @@ def push_box(far: float = 0.45) -> Motion:
         touches = [(0.0, steps[1][0]), (steps[2][0], steps[3][0]), (steps[4][0], last)]
         paths[f"{side}_foot"] = Path(_flat(*points), touches)
         hand = pushed(face, sign * 0.15, grip)
-        paths[f"{side}_hand"] = Path(hand, [(on, off)], turn=1.0, only=True)
+        paths[f"{side}_hand"] = Path(hand, [(on, off)], turn=1.0, follow=[(on, off)])
     sway = [(0.0, 0.0), (1.0, -0.03), (1.6, -0.03), (1.8, 0.03), (2.2, 0.03), (2.4, -0.03), (2.8, -0.03)]
     sway += [(3.0, 0.03), (3.4, 0.03), (4.0, 0.0)]
     when = np.array([time for time, _ in sway])
@@ -476,18 +474,18 @@ def push_box(far: float = 0.45) -> Motion:
     return animate("push-box", keys, paths, com=com, robot=ROBOTS["g1-box"], objects={g1.BOX: box})
 
 
-def cube_turn(angle: float = 0.5) -> Motion:
+def cube_turn(angle: float = 0.4) -> Motion:
     """Three fingertips close on the cube, turn it on the palm, and let go."""
     mjm = ROBOTS["leap"].build(Options()).compile()
     times = np.arange(round(3.0 * FPS) + 1) / FPS
     palm = leap.palm_frame()[1]
     turns = through([0.0, 0.7, 2.1, 3.0], np.array([[0.0], [0.0], [angle], [angle]]), times)[:, 0]
     grasp = through([0.0, 0.6, 2.2, 2.9, 3.0], np.array([[0.0], [1.0], [1.0], [0.0], [0.0]]), times)[:, 0]
-    home, solver = mjm.key_qpos[0], ik.Solver(mjm, ik.Settings(pull=1e-6), fixed=("object",))
+    home, solver = mjm.key_qpos[0], ik.Solver(mjm, ik.Settings(pull=1e-5), fixed=("object",))
     mjd = mujoco.MjData(mjm)
     mjd.qpos[:] = home
     mujoco.mj_kinematics(mjm, mjd)
-    apart = {"index_tip": (0.0405, 0.016), "ring_tip": (0.0405, -0.016), "thumb_tip": (-0.0405, 0.0)}
+    apart = {"index_tip": (0.041, 0.027), "ring_tip": (0.041, -0.027), "thumb_tip": (-0.041, 0.0)}
     qpos, frames = home.copy(), []
     for turn, part in zip(turns, grasp, strict=True):
         quat = multiplied(palm, exponential(np.array([0.0, 0.0, turn])))
@@ -495,9 +493,9 @@ def cube_turn(angle: float = 0.5) -> Motion:
         targets = []
         for tip, (along, across) in apart.items():
             point = np.empty(3)
-            mujoco.mju_rotVecQuat(point, np.array([along, across, 0.004]), quat)
+            mujoco.mju_rotVecQuat(point, np.array([(1.0 + 0.8 * part * (1.0 - part)) * along, across, 0.004]), quat)
             targets.append(Target(tip, part * (qpos[-7:-4] + point) + (1.0 - part) * mjd.site(tip).xpos))
-        qpos = solver.solve(qpos, targets, home)
+        qpos = solver.solve(qpos, targets, home, _FASTEST / FPS)
         frames.append(qpos)
     done = np.array(frames)
     touching = ((times >= 0.6 - 1e-9) & (times <= 2.2 + 1e-9)).astype(np.float64)
@@ -529,7 +527,7 @@ MOTIONS: dict[str, Made] = {
     "getup": Made("from lying on the back over sitting and crouching to standing", "g1", getup),
     "cartwheel": Made("sideways over both hands, a full turn", "g1", cartwheel),
     "push-box": Made("push a box forward with both hands, in four steps", "g1-box", push_box),
-    "cube-turn": Made("three fingertips turn a cube on the palm by 0.5 rad", "leap", cube_turn),
+    "cube-turn": Made("three fingertips turn a cube on the palm by 0.4 rad", "leap", cube_turn),
 }
 
 
@@ -587,7 +585,7 @@ def feasible(
     """
     if not (duration > dt > 0.0 and size >= 0.0):
         raise InputError(f"duration={duration}, dt={dt}, size={size}: need duration above dt, dt above 0, size from 0")
-    mjm = (options and robot.build(options) or robot.build(Options())).compile()
+    mjm = robot.build(options or Options()).compile()
     mjm.opt.timestep = dt
     steps = round(duration / dt)
     knots = np.arange(math.ceil(duration / 0.4) + 1) * 0.4

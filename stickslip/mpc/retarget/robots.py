@@ -69,8 +69,8 @@ def _leap(options: Options) -> mujoco.MjSpec:
         raise InputError(f"servo={options.servo!r}: the robot leap has servos of one kind; leave it at 'real'")
     spec = leap.build("cube")
     spec.delete(spec.body("goal"))
-    home, (_, quat) = spec.key("home"), leap.palm_frame()
-    home.qpos = [*list(home.qpos)[:-7], *leap.place(spec.compile(), quat), *quat]
+    mjm, (_, quat) = spec.compile(), leap.palm_frame()
+    spec.key("home").qpos = [*mjm.key_qpos[0][:-7], *leap.place(mjm, quat), *quat]
     return spec
 
 
