@@ -18,6 +18,7 @@ from stickslip.cli.output import make_folder
 from stickslip.cli.plan_store import Store
 from stickslip.errors import InputError, StickslipError
 from stickslip.mpc.retarget import film, formats, made, rollout, score
+from stickslip.mpc.retarget.batch import check_physics
 from stickslip.mpc.retarget.motion import Motion
 from stickslip.mpc.retarget.problem import Problem, compile_problem
 from stickslip.mpc.retarget.robots import Options, Robot, find
@@ -47,6 +48,7 @@ def run(order: "Retarget", console: Console) -> bool:
     if order.trials < 1 or order.seed < 0:
         raise InputError(f"trials is {order.trials} and seed {order.seed}: they must be at least 1 and 0")
     physics = spec.resolve(order.physics, ss.PHYSICS, "physics")
+    check_physics(physics)
     alone = len(order.motions) == 1
     good = True
     for name in order.motions:
@@ -98,7 +100,9 @@ def _retarget(name: str, order: "Retarget", physics: Physics[Any, Any], console:
             store.add({"object": motion.name, "seed": seed, **row(ran)})
             bar.remove_task(task)
     rows = [store.done[motion.name, seed] for seed in range(order.seed, order.seed + order.trials)]
-    console.print(_table(rows, problem))
+    console.print(_table(rows))
+    ends = ", ".join(f"seed {one['seed']}: {one['reason']} after {one['steps'] * problem.dt:.2f} s" for one in rows)
+    console.print(ends, soft_wrap=True)
     for one in rows:
         for note in one["notes"]:
             console.print(f"seed {one['seed']}: {escape(note)}", soft_wrap=True)
@@ -189,7 +193,8 @@ def _write(ran: Retargeted, order: "Retarget", stem: str, first: bool) -> list[P
     written = [rollout.save(ran, path)]
     if order.export:
         own = rollout.motion_of(ran)
-        target = order.out / f"{stem}-{ran.seed}-{order.export}"
+        suffix = ".csv" if order.export == "lafan1" else ".npz"
+        target = order.out / f"{stem}-{ran.seed}-{order.export}{suffix}"
         written.append(formats.export(own, target, order.export, mjm=ran.problem.mjm, base=ran.problem.robot.base))
     if first and not order.no_video:
         shown, steps = film.pictures(ran)
@@ -201,30 +206,34 @@ def _write(ran: Retargeted, order: "Retarget", stem: str, first: bool) -> list[P
     return written
 
 
-def _table(rows: Sequence[dict[str, Any]], problem: Problem) -> Table:
-    """Errors and physics of the runs, and of the reference and the open loop beside them."""
-    table = Table("seed", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    columns = {
-        "base, m": "base_pos",
-        "rad": "base_rot",
-        "joints, rad": "joints",
-        "object, m": "object_pos",
-        "rad ": "object_rot",
-        "foot slide, m/s": "foot_slide",
-        "depth, mm": "penetration",
-        "torque at limit": "torque_share",
-    }
-    columns = {head: key for head, key in columns.items() if any(one[key] is not None for one in rows)}
-    for heading in ("end", *columns, "rounds", "s a tick"):
+QUANTITIES = {
+    "base position error [mm]": ("base_pos", 1e3),
+    "base rotation error [rad]": ("base_rot", 1.0),
+    "joint error, norm [rad]": ("joints", 1.0),
+    "object position error [mm]": ("object_pos", 1e3),
+    "object rotation error [rad]": ("object_rot", 1.0),
+    "foot slide [mm/s]": ("foot_slide", 1e3),
+    "deepest contact [mm]": ("penetration", 1e3),
+    "torques at their limit": ("torque_share", 1.0),
+    "rounds of an optimisation": ("rounds", 1.0),
+    "time of an optimisation [s]": ("seconds", 1.0),
+}
+"""What the table has, with the name of the stored value and its factor."""
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> Table:
+    """Means over the runs, beside those of the open loop and of the reference."""
+    table = Table("", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("optimised", "open loop", "reference"):
         table.add_column(heading, justify="right")
-    for one in rows:
-        values = [_number(one[key], 1e3 if key == "penetration" else 1.0) for key in columns.values()]
-        table.add_row(str(one["seed"]), one["reason"], *values, _number(one["rounds"]), _number(one["seconds"]))
-    for what, prefix in (("open loop", "open_loop_"), ("reference", "reference_")):
-        cells = [_number(rows[0].get(prefix + key), 1e3 if key == "penetration" else 1.0) for key in columns.values()]
-        table.add_row(f"[dim]{what}[/]", "", *cells, "", "")
+    for what, (key, factor) in QUANTITIES.items():
+        values = [factor * row[key] for row in rows if row[key] is not None and math.isfinite(row[key])]
+        if values:
+            spread = f" ± {np.std(values):.2g}" if len(values) > 1 else ""
+            others = [_number(rows[0].get(prefix + key), factor) for prefix in ("open_loop_", "reference_")]
+            table.add_row(what, f"{np.mean(values):.3g}{spread}", *others)
     return table
 
 
-def _number(value: float | None, scale: float = 1.0) -> str:
-    return "-" if value is None or not math.isfinite(value) else f"{scale * value:.3g}"
+def _number(value: float | None, factor: float) -> str:
+    return "" if value is None or not math.isfinite(value) else f"{factor * value:.3g}"

@@ -43,6 +43,12 @@ class Answer:
     note: str = ""
 
 
+def check_physics(physics: Physics[Any, Any]) -> None:
+    """Raise Unsupported unless a physics can be that of the rollouts."""
+    if not physics.capturable:
+        raise Unsupported(f"a round is one captured graph, and {physics.name} cannot be captured; use cone-sweep")
+
+
 class Batch:
     """Optimises the controls of several trials of a problem.
 
@@ -62,8 +68,7 @@ class Batch:
         device: str | None = None,
         trials: int = 1,
     ) -> None:
-        if not physics.capturable:
-            raise Unsupported(f"a round is one captured graph, and {physics.name} cannot be captured; use cone-sweep")
+        check_physics(physics)
         self.problem, self.settings, self.trials = problem, settings or Settings(), trials
         s = self.settings
         if abs(s.dt - problem.dt) > 1e-9:
