@@ -178,13 +178,13 @@ def animate(
     `com` is the path of the center of mass, of which only x and y count.
     """
     mjm = robot.build(Options()).compile()
-    times = np.arange(round(keys[-1].time * FPS) + 1) / FPS
+    times = np.arange(math.floor(keys[-1].time * FPS + 1e-6) + 1) / FPS
     posture = _postures(mjm, keys, times)
     moved = {thing: np.hstack(path.at(times)) for thing, path in (objects or {}).items()}
     for thing, poses in moved.items():
         adr = mjm.joint(thing).qposadr[0]
         posture[:, adr : adr + 7] = poses
-    solver = ik.Solver(mjm, ik.Settings(damping=0.1, pull=3e-3, enough=1e-5), fixed=tuple(moved))
+    solver = ik.Solver(mjm, ik.Settings(damping=0.1, pull=3e-3, enough=1e-4), fixed=tuple(moved))
     across = np.full(3, _SOFT) if com is None else np.array([0.02, 0.02, _SOFT])
     tracks = {site: (*path.at(times), path.share(times), path) for site, path in paths.items()}
     centers = None if com is None else com.at(times)[0]
