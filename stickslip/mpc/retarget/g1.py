@@ -107,7 +107,9 @@ def _body_pairs() -> list[tuple[str, str]]:
     for side, other in (("left", "right"), ("right", "left")):
         pairs += [(f"{side}_ankle_roll_link", f"{other}_knee_link")]
         pairs += [(f"{side}_wrist_yaw_link", f"{leg}_hip_yaw_link") for leg in ("left", "right")]
-        pairs += [(f"{side}_{arm}", body) for arm in ("wrist_yaw_link", "elbow_link") for body in ("torso_link", "pelvis")]
+        pairs += [
+            (f"{side}_{arm}", body) for arm in ("wrist_yaw_link", "elbow_link") for body in ("torso_link", "pelvis")
+        ]
     return pairs
 
 
@@ -207,7 +209,9 @@ def _set_contact(spec: mujoco.MjSpec) -> None:
             geom.name = geom.name or f"touching_{number}"
             geom.contype, geom.conaffinity, geom.condim = 0, 1, 3
     if not floors:
-        spec.worldbody.add_geom(name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 0.5], contype=1, conaffinity=0)
+        spec.worldbody.add_geom(
+            name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 0.5], contype=1, conaffinity=0
+        )
         spec.worldbody.add_light(pos=[0.0, 0.0, 4.0], dir=[0.0, 0.0, -1.0])
 
 

@@ -75,9 +75,7 @@ class Solver:
         still = np.isin(mjm.dof_bodyid, [mjm.body(name).id for name in fixed])
         self._moving: NDArray[np.bool_] = ~still
 
-    def solve(
-        self, qpos: Array, targets: list[Target], posture: Array | None = None, within: float = np.inf
-    ) -> Array:
+    def solve(self, qpos: Array, targets: list[Target], posture: Array | None = None, within: float = np.inf) -> Array:
         """Positions (nq,) near the targets.
 
         Args:

@@ -184,7 +184,7 @@ def animate(
     for thing, poses in moved.items():
         adr = mjm.joint(thing).qposadr[0]
         posture[:, adr : adr + 7] = poses
-    solver = ik.Solver(mjm, ik.Settings(damping=0.1, pull=3e-3, enough=1e-4), fixed=tuple(moved))
+    solver = ik.Solver(mjm, ik.Settings(iterations=8, damping=0.1, pull=3e-3, enough=1e-4), fixed=tuple(moved))
     across = np.full(3, _SOFT) if com is None else np.array([0.02, 0.02, _SOFT])
     tracks = {site: (*path.at(times), path.share(times), path) for site, path in paths.items()}
     centers = None if com is None else com.at(times)[0]
@@ -200,9 +200,12 @@ def animate(
         if centers is not None:
             targets.append(Target("pelvis", centers[i], None, ik.COM, np.array([2.0, 2.0, 0.0])))
         qpos[-7 * len(moved) or len(qpos) :] = posture[i, -7 * len(moved) or len(qpos) :]
+        shift = posture[i, 7:36] - posture[max(0, i - 1), 7:36]
+        qpos[7:36] += shift
+        within = _FASTEST / FPS - np.abs(shift).max() if i else np.inf
         for _ in range(1 if i else _SETTLE):
-            qpos = solver.solve(qpos, targets, posture[i], _FASTEST / FPS if i else np.inf)
-        frames.append(qpos)
+            qpos = solver.solve(qpos, targets, posture[i], within)
+        frames.append(qpos.copy())
     done = np.array(frames)
     return Motion(
         name=name,
@@ -293,7 +296,10 @@ def side_step(steps: int = 2, length: float = 0.12) -> Motion:
     lean, keys, low, begun = [(0.0, 0.01, 0.0), (0.2, 0.01, 0.0)], [Key(0.0), Key(0.2)], 0.745, [0.0, 0.0]
     for i in range(steps):
         at, start = i * length, 0.8 + 1.9 * i
-        for foot, path, side, begin, k in (("left_foot", left, y, start, 0), ("right_foot", right, -y, start + 0.95, 1)):
+        for foot, path, side, begin, k in (
+            ("left_foot", left, y, start, 0),
+            ("right_foot", right, -y, start + 0.95, 1),
+        ):
             over = -side + at + (length if k else 0.0)
             path += [
                 (begin, x, side + at, 0.0),
@@ -346,7 +352,15 @@ def kick() -> Motion:
         (2.2, (0.12, -y, 0.14), (0.0, 0.0, 0.0)),
         (2.6, (x, -y, 0.0), (0.0, 0.0, 0.0)),
     ]
-    lean = [(0.0, 0.01, 0.0), (0.15, 0.01, 0.0), (0.85, 0.02, y - 0.005), (1.3, 0.0, y), (1.75, 0.05, y), (2.5, 0.02, y - 0.005), (3.2, 0.01, 0.0)]
+    lean = [
+        (0.0, 0.01, 0.0),
+        (0.15, 0.01, 0.0),
+        (0.85, 0.02, y - 0.005),
+        (1.3, 0.0, y),
+        (1.75, 0.05, y),
+        (2.5, 0.02, y - 0.005),
+        (3.2, 0.01, 0.0),
+    ]
     return animate(
         "kick",
         keys,
@@ -362,7 +376,14 @@ def getup() -> Motion:
     """From lying on the back: bend the knees, sit up with the hands behind, come over the feet, stand up."""
     x, y = 0.3, STANCE[1]
     there = (x - STANCE[0], 0.0, HEIGHT)
-    lying = {"hip_pitch": 0.0, "knee": 0.05, "ankle_pitch": 0.0, "shoulder_pitch": 0.0, "shoulder_roll": 0.25, "elbow": 1.5}
+    lying = {
+        "hip_pitch": 0.0,
+        "knee": 0.05,
+        "ankle_pitch": 0.0,
+        "shoulder_pitch": 0.0,
+        "shoulder_roll": 0.25,
+        "elbow": 1.5,
+    }
     rising = {"hip_pitch": -0.9, "knee": 1.9, "ankle_pitch": 0.3, "waist_pitch": 0.4, "shoulder_pitch": -0.4}
     rising |= {"shoulder_roll": 0.35, "elbow": 1.4}
     sitting = {"hip_pitch": -1.6, "knee": 2.0, "waist_pitch": 0.45, "shoulder_pitch": 0.35, "shoulder_roll": 0.35}

@@ -77,7 +77,9 @@ def _leap(options: Options) -> mujoco.MjSpec:
 ROBOTS: dict[str, Robot] = {
     robot.name: robot
     for robot in (
-        _g1("g1", "a humanoid with the joints, lengths and masses of the Unitree G1, of capsules and spheres", g1.build),
+        _g1(
+            "g1", "a humanoid with the joints, lengths and masses of the Unitree G1, of capsules and spheres", g1.build
+        ),
         _g1("g1-box", "g1 with broad palms, in front of a box of 5 kg", g1.build_with_box, g1.BOX),
         _g1("g1-menagerie", "the Unitree G1 of MuJoCo Menagerie, with the servos of g1", g1.build_menagerie),
         Robot(
@@ -185,7 +187,9 @@ def _from_file(path: Path, options: Options) -> mujoco.MjSpec:
     _check_servos(mjm, path)
     free = (mjm.jnt_type == mujoco.mjtJoint.mjJNT_FREE).any()
     if free and not any(geom.type == mujoco.mjtGeom.mjGEOM_PLANE for geom in spec.worldbody.geoms):
-        spec.worldbody.add_geom(name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 0.5], contype=1, conaffinity=1)
+        spec.worldbody.add_geom(
+            name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 0.5], contype=1, conaffinity=1
+        )
     return spec
 
 
