@@ -10,7 +10,7 @@ from pathlib import Path
 import mujoco
 
 from stickslip import mjcf
-from stickslip.errors import InputError, SceneError, unknown
+from stickslip.errors import InputError, unknown
 from stickslip.mpc.retarget import g1
 from stickslip.mpc.tasks import leap
 from stickslip.parameters import checked, parameter
