@@ -61,6 +61,7 @@ def squat() -> Motion:
 def side_step(steps: int = 2, length: float = 0.12) -> Motion:
     """Steps to the left: weight to the right, left foot out, weight to the left, right foot after it."""
     x, y = STANCE
+    away = {"shoulder_roll": 0.35}
     left, right = [(0.0, x, y, 0.0)], [(0.0, x, -y, 0.0)]
     on: dict[str, list[tuple[float, float]]] = {"left_foot": [], "right_foot": []}
     lean, keys, low, begun = [(0.0, 0.01, 0.0), (0.2, 0.01, 0.0)], [Key(0.0), Key(0.2)], 0.745, [0.0, 0.0]
@@ -79,7 +80,7 @@ def side_step(steps: int = 2, length: float = 0.12) -> Motion:
             on[foot].append((begun[k], begin))
             begun[k] = begin + 0.4
             lean += [(begin, 0.02, 0.8 * over + 0.2 * at), (begin + 0.3, 0.02, 0.7 * over + 0.3 * (at + length * k))]
-            keys += [Key(begin, (0.0, over, low)), Key(begin + 0.4, (0.0, over, low))]
+            keys += [Key(begin, (0.0, over, low), pose=away), Key(begin + 0.4, (0.0, over, low), pose=away)]
     last, there = keys[-1].time + 0.6, steps * length
     keys += [Key(last, (0.0, there, HEIGHT)), Key(last + 0.2, (0.0, there, HEIGHT))]
     lean += [(last, 0.01, there), (last + 0.2, 0.01, there)]
@@ -187,7 +188,7 @@ def getup() -> Motion:
 def cartwheel() -> Motion:
     """Sideways to the left over both hands: left hand, right hand, right foot, left foot. The base turns by -2 pi."""
     far, last, wide, hand = 2.1, 4.6, 0.25, 0.9
-    arms = {"shoulder_pitch": -2.9, "shoulder_roll": 0.3, "elbow": 1.5}
+    arms = {"shoulder_pitch": -2.9, "shoulder_roll": 0.6, "elbow": 1.5}
     legs = {"hip_roll": 0.35, "hip_pitch": -0.1, "knee": 0.2, "ankle_pitch": -0.1}
     split = {"hip_roll": 0.8, "hip_pitch": 0.0, "knee": 0.1, "ankle_pitch": 0.2, **arms}
     bent = {"left_hip_pitch": -0.25, "left_knee": 0.5, "left_ankle_pitch": -0.25}
