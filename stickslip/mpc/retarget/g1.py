@@ -209,7 +209,9 @@ def _set_contact(spec: mujoco.MjSpec) -> None:
             geom.name = geom.name or f"touching_{number}"
             geom.contype, geom.conaffinity, geom.condim = 0, 1, 3
     if not floors:
-        spec.worldbody.add_geom(name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 0.5], conaffinity=0)
+        spec.worldbody.add_geom(
+            name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 0.5], contype=1, conaffinity=0
+        )
         spec.worldbody.add_light(pos=[0.0, 0.0, 4.0], dir=[0.0, 0.0, -1.0])
 
 

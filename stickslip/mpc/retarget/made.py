@@ -1,11 +1,12 @@
-"""Motions of our own: keyframes, smooth curves through them, and inverse kinematics that holds planted feet and hands.
+"""Motions of our own, and motions for tests: spoiled ones, and ones that physics can follow exactly.
 
-They are kinematic, as recorded motions are: balance is roughly right, forces are not considered.
+Our own are made from keyframes. They are kinematic, as recorded motions are: balance is roughly right, forces are not
+considered.
 """
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import mujoco
 import numpy as np
@@ -13,260 +14,32 @@ import numpy as np
 from stickslip.errors import InputError, unknown
 from stickslip.mpc.retarget import g1, ik
 from stickslip.mpc.retarget.ik import Target
-from stickslip.mpc.retarget.motion import (
-    Array,
-    Motion,
-    conjugate,
-    exponential,
-    logarithm,
-    multiplied,
-    slerp,
+from stickslip.mpc.retarget.keyframes import (
+    FASTEST,
+    FPS,
+    HEIGHT,
+    Key,
+    Path,
+    Point,
+    animate,
+    flat,
+    mirrored,
+    planted,
+    through,
 )
+from stickslip.mpc.retarget.motion import Array, Motion, exponential, multiplied
 from stickslip.mpc.retarget.robots import ROBOTS, Options, Robot
 from stickslip.mpc.tasks import leap
 
-FPS = 50.0
-"""Frames per second of our motions."""
 STANCE = (0.005, 0.116)
 """Place of the left foot of the standing robot: forward and to the left [m]."""
-HEIGHT = 0.778
-"""Height of the pelvis of the standing robot [m]."""
-_FIRM, _SOFT = 100.0, 1.0
-"""Weights of planted sites and of the base."""
-_FADE = 0.45
-"""Time in which a hand goes from its posture to where it is planted [s]."""
-_FASTEST = 12.0
-"""Largest speed of a joint [rad/s]."""
-_SETTLE = 10
-"""How often the first frame is solved."""
-
-
-def through(times: Sequence[float], values: Array, at: Array) -> Array:
-    """Values (n, k) at times (n,) of a smooth curve through values (m, k): cubic pieces that do not overshoot."""
-    gaps = np.diff(np.asarray(times, dtype=np.float64))
-    values = np.asarray(values, dtype=np.float64)
-    slopes = _slopes(gaps, np.diff(values, axis=0) / gaps[:, None])
-    piece, part = _pieces(times, at)
-    gap = gaps[piece][:, None]
-    return _cubic(part, values[piece], values[piece + 1], gap * slopes[piece], gap * slopes[piece + 1])
-
-
-def turned_through(times: Sequence[float], quats: Array, at: Array) -> Array:
-    """Quaternions (n, 4) at times (n,) of a smooth curve through quaternions (m, 4).
-
-    Each piece is a cubic rotation vector in the frame of its first quaternion; a piece must turn by less than pi.
-    """
-    gaps, quats = np.diff(np.asarray(times, dtype=np.float64)), np.asarray(quats, dtype=np.float64)
-    turns = logarithm(multiplied(conjugate(quats[:-1]), quats[1:]))
-    slopes = _slopes(gaps, turns / gaps[:, None])
-    piece, part = _pieces(times, at)
-    gap = gaps[piece][:, None]
-    turn = _cubic(part, np.zeros((len(at), 3)), turns[piece], gap * slopes[piece], gap * slopes[piece + 1])
-    return multiplied(quats[piece], exponential(turn))
-
-
-def _pieces(times: Sequence[float], at: Array) -> tuple[Array, Array]:
-    """The piece that each time is in, and where in it (n, 1), from 0 to 1; the curve stands still beyond its ends."""
-    times = np.asarray(times, dtype=np.float64)
-    piece = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
-    return piece, np.clip((at - times[piece]) / np.diff(times)[piece], 0.0, 1.0)[:, None]
-
-
-def _slopes(gaps: Array, rates: Array) -> Array:
-    """Slopes at the keyframes: zero at the ends and where a value turns back, else a mean that cannot overshoot."""
-    slopes = np.zeros((len(rates) + 1, rates.shape[1]))
-    before, after = rates[:-1], rates[1:]
-    a, b = gaps[:-1, None] + 2.0 * gaps[1:, None], 2.0 * gaps[:-1, None] + gaps[1:, None]
-    same = before * after > 0.0
-    sides = np.where(same, a * after + b * before, 1.0)
-    slopes[1:-1] = np.where(same, (a + b) * before * after / sides, 0.0)
-    return slopes
-
-
-def _cubic(part: Array, start: Array, end: Array, out: Array, into: Array) -> Array:
-    s, t = part, 1.0 - part
-    return t * t * ((1.0 + 2.0 * s) * start + s * out) + s * s * ((1.0 + 2.0 * t) * end - t * into)
-
-
-def upright(roll: float = 0.0, pitch: float = 0.0, yaw: float = 0.0) -> Array:
-    """Quaternion of a roll about x, then a pitch about y, then a yaw about z [rad]."""
-    x, y, z = (exponential(np.array(turn)) for turn in ((roll, 0.0, 0.0), (0.0, pitch, 0.0), (0.0, 0.0, yaw)))
-    return multiplied(z, multiplied(y, x))
-
-
-@dataclasses.dataclass(frozen=True)
-class Key:
-    """A keyframe of the base and the joints.
-
-    Attributes:
-        time: when [s]
-        pos: position of the base [m]
-        turn: roll, pitch and yaw of the base [rad]
-        pose: angles of joints, by names without "_joint" [rad]; those of the home pose where not given. A name without
-            side, such as "knee", is for both; the signs of roll and yaw are the left side's
-    """
-
-    time: float
-    pos: tuple[float, float, float] = (0.0, 0.0, HEIGHT)
-    turn: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    pose: Mapping[str, float] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True)
-class Path:
-    """Where a site goes: (time [s], (x, y, z) [m], (roll, pitch, yaw) [rad]), smoothly from one to the next.
-
-    Attributes:
-        points: the keyframes
-        touches: when it touches something, (begin, end) [s]
-        turn: weight of its orientation
-        follow: when the site follows its path, (begin, end) [s], and the posture else; None: always
-        weight: weight of its position
-    """
-
-    points: Sequence[tuple[float, tuple[float, float, float], tuple[float, float, float]]]
-    touches: Sequence[tuple[float, float]] = ()
-    turn: float = _FIRM
-    follow: Sequence[tuple[float, float]] | None = None
-    weight: float = _FIRM
-
-    def at(self, times: Array) -> tuple[Array, Array]:
-        """Positions (n, 3) and orientations (n, 4)."""
-        when = [point[0] for point in self.points]
-        if len(when) == 1:
-            one = self.points[0]
-            return np.tile(one[1], (len(times), 1)), np.tile(upright(*one[2]), (len(times), 1))
-        pos = through(when, np.array([point[1] for point in self.points]), times)
-        return pos, turned_through(when, np.array([upright(*point[2]) for point in self.points]), times)
-
-    def touching(self, times: Array) -> Array:
-        """1 while the site touches something, else 0 (n,)."""
-        on = np.zeros(len(times))
-        for begin, end in self.touches:
-            on[(times >= begin - 1e-9) & (times <= end + 1e-9)] = 1.0
-        return on
-
-    def share(self, times: Array) -> Array:
-        """Share of the path, from 0, the posture, to 1 (n,)."""
-        if self.follow is None:
-            return np.ones(len(times))
-        away = np.full(len(times), np.inf)
-        for begin, end in self.follow:
-            away = np.minimum(away, np.maximum(np.maximum(begin - times, times - end), 0.0))
-        part = np.clip(1.0 - away / _FADE, 0.0, 1.0)
-        return part * part * (3.0 - 2.0 * part)
-
-
-def planted(site: str, *touches: tuple[float, float], at: tuple[float, float]) -> Path:
-    """A foot or hand that touches the floor at a place (x, y) [m] during `touches` and is free else."""
-    hand = site in g1.HANDS
-    points = [(0.0, (*at, g1.HAND if hand else 0.0), (0.0, 0.0, 0.0))]
-    return Path(points, touches, turn=0.0 if hand else 3.0, follow=touches)
-
-
-def animate(
-    name: str,
-    keys: Sequence[Key],
-    paths: Mapping[str, Path],
-    *,
-    com: Path | None = None,
-    robot: Robot = ROBOTS["g1"],
-    objects: Mapping[str, Path] | None = None,
-) -> Motion:
-    """A motion of a G1 from keyframes and the paths of its feet and hands; the base follows as the limbs allow.
-
-    `com` is the path of the center of mass, of which only x and y count.
-    """
-    mjm = robot.build(Options()).compile()
-    times = np.arange(round(keys[-1].time * FPS) + 1) / FPS
-    posture = _postures(mjm, keys, times)
-    moved = {thing: np.hstack(path.at(times)) for thing, path in (objects or {}).items()}
-    for thing, poses in moved.items():
-        adr = mjm.joint(thing).qposadr[0]
-        posture[:, adr : adr + 7] = poses
-    solver = ik.Solver(mjm, ik.Settings(damping=0.1, pull=3e-3, enough=1e-5), fixed=tuple(moved))
-    across = np.full(3, _SOFT) if com is None else np.array([0.02, 0.02, _SOFT])
-    tracks = {site: (*path.at(times), path.share(times), path) for site, path in paths.items()}
-    centers = None if com is None else com.at(times)[0]
-    mjd, qpos, frames = mujoco.MjData(mjm), posture[0].copy(), []
-    for i in range(len(times)):
-        base, before = posture[i, :7], posture[max(0, i - 1), :7]
-        mjd.qpos[:] = posture[i]  # on a base that moves from the last frame on as the keyframes say
-        mjd.qpos[:3] = qpos[:3] + base[:3] - before[:3]
-        mjd.qpos[3:7] = multiplied(multiplied(base[3:], conjugate(before[3:])), qpos[3:7])
-        mujoco.mj_kinematics(mjm, mjd)
-        targets = [Target("pelvis", base[:3], base[3:], ik.BODY, across, _SOFT)]
-        targets += [_target(mjd, site, i, *track) for site, track in tracks.items() if track[2][i] > 0.0]
-        if centers is not None:
-            targets.append(Target("pelvis", centers[i], None, ik.COM, np.array([2.0, 2.0, 0.0])))
-        qpos[-7 * len(moved) or len(qpos) :] = posture[i, -7 * len(moved) or len(qpos) :]
-        for _ in range(1 if i else _SETTLE):
-            qpos = solver.solve(qpos, targets, posture[i], _FASTEST / FPS if i else np.inf)
-        frames.append(qpos)
-    done = np.array(frames)
-    return Motion(
-        name=name,
-        fps=FPS,
-        joints=done[:, 7:36],
-        joint_names=tuple(mjm.joint(j).name for j in range(1, 30)),
-        base=done[:, :7],
-        objects=moved,
-        contacts={s: paths[s].touching(times) if s in paths else np.zeros(len(times)) for s in robot.contacts},
-        source="stickslip",
-    )
-
-
-def _target(mjd: mujoco.MjData, site: str, i: int, pos: Array, quat: Array, share: Array, path: Path) -> Target:
-    """Where a site is to be in frame i: on its path, or between that and where the posture has it."""
-    part, own = share[i], np.empty(4)
-    mujoco.mju_mat2Quat(own, mjd.site(site).xmat)
-    place = part * pos[i] + (1.0 - part) * mjd.site(site).xpos
-    turn = slerp(own[None], quat[i][None], np.array([part]))[0] if path.turn else None
-    return Target(site, place, turn, weight=part**3 * path.weight, turn=part**3 * path.turn)
-
-
-def _postures(mjm: mujoco.MjModel, keys: Sequence[Key], times: Array) -> Array:
-    """Positions (n, nq) through the keyframes, before inverse kinematics."""
-    when = [key.time for key in keys]
-    qpos = np.tile(mjm.key_qpos[0], (len(times), 1))
-    qpos[:, :3] = through(when, np.array([key.pos for key in keys]), times)
-    qpos[:, 3:7] = turned_through(when, np.array([upright(*key.turn) for key in keys]), times)
-    qpos[:, 7:36] = through(when, np.array([_pose(mjm, key.pose) for key in keys]), times)
-    return qpos
-
-
-def _pose(mjm: mujoco.MjModel, pose: Mapping[str, float]) -> Array:
-    """Joint angles (29,) of a pose: see `Key`."""
-    qpos = mjm.key_qpos[0].copy()
-    for name, angle in pose.items():
-        single = name.startswith(("left_", "right_", "waist_"))
-        for joint in (name,) if single else (f"left_{name}", f"right_{name}"):
-            mirrored = not single and joint.startswith("right_") and name.endswith(("roll", "yaw"))
-            qpos[mjm.joint(f"{joint}_joint").qposadr[0]] = -angle if mirrored else angle
-    return qpos[7:36]
-
-
-def _mirrored(pose: Mapping[str, float]) -> dict[str, float]:
-    """The pose with left and right exchanged."""
-    other = {"left": "right", "right": "left", "waist": "waist"}
-    done = {}
-    for name, angle in pose.items():
-        side, _, rest = name.partition("_")
-        odd = side in other and name.endswith(("roll", "yaw"))
-        done[f"{other[side]}_{rest}" if side in other else name] = -angle if odd else angle
-    return done
-
-
-def _flat(*points: tuple[float, float, float, float]) -> list:
-    """Points of a path that does not turn, from (time, x, y, z)."""
-    return [(time, (x, y, z), (0.0, 0.0, 0.0)) for time, x, y, z in points]
 
 
 def _standing(duration: float) -> dict[str, Path]:
     """Both feet where the standing robot has them."""
     x, y = STANCE
     return {
-        foot: Path(_flat((0.0, x, side * y, 0.0)), [(0.0, duration)])
+        foot: Path(flat((0.0, x, side * y, 0.0)), [(0.0, duration)])
         for foot, side in zip(g1.FEET, (1.0, -1.0), strict=True)
     }
 
@@ -282,12 +55,13 @@ def squat() -> Motion:
         Key(2.8),
         Key(3.2),
     ]
-    return animate("squat", keys, _standing(3.2), com=Path(_flat((0.0, 0.01, 0.0, 0.0))))
+    return animate("squat", keys, _standing(3.2), com=Path(flat((0.0, 0.01, 0.0, 0.0))))
 
 
 def side_step(steps: int = 2, length: float = 0.12) -> Motion:
     """Steps to the left: weight to the right, left foot out, weight to the left, right foot after it."""
     x, y = STANCE
+    away = {"shoulder_roll": 0.35}
     left, right = [(0.0, x, y, 0.0)], [(0.0, x, -y, 0.0)]
     on: dict[str, list[tuple[float, float]]] = {"left_foot": [], "right_foot": []}
     lean, keys, low, begun = [(0.0, 0.01, 0.0), (0.2, 0.01, 0.0)], [Key(0.0), Key(0.2)], 0.745, [0.0, 0.0]
@@ -306,14 +80,14 @@ def side_step(steps: int = 2, length: float = 0.12) -> Motion:
             on[foot].append((begun[k], begin))
             begun[k] = begin + 0.4
             lean += [(begin, 0.02, 0.8 * over + 0.2 * at), (begin + 0.3, 0.02, 0.7 * over + 0.3 * (at + length * k))]
-            keys += [Key(begin, (0.0, over, low)), Key(begin + 0.4, (0.0, over, low))]
+            keys += [Key(begin, (0.0, over, low), pose=away), Key(begin + 0.4, (0.0, over, low), pose=away)]
     last, there = keys[-1].time + 0.6, steps * length
     keys += [Key(last, (0.0, there, HEIGHT)), Key(last + 0.2, (0.0, there, HEIGHT))]
     lean += [(last, 0.01, there), (last + 0.2, 0.01, there)]
     for foot, since in zip(g1.FEET, begun, strict=True):
         on[foot].append((since, last + 0.2))
-    paths = {"left_foot": Path(_flat(*left), on["left_foot"]), "right_foot": Path(_flat(*right), on["right_foot"])}
-    return animate("side-step", keys, paths, com=Path(_flat(*((t, a, b, 0.0) for t, a, b in lean))))
+    paths = {"left_foot": Path(flat(*left), on["left_foot"]), "right_foot": Path(flat(*right), on["right_foot"])}
+    return animate("side-step", keys, paths, com=Path(flat(*((t, a, b, 0.0) for t, a, b in lean))))
 
 
 def wave() -> Motion:
@@ -324,7 +98,7 @@ def wave() -> Motion:
     keys = [Key(0.0), Key(0.2)]
     keys += [Key(1.0 + 0.3 * i, pose={**swing, "waist_roll": 0.05}) for i, swing in enumerate(swings)]
     keys += [Key(3.4), Key(3.6)]
-    return animate("wave", keys, _standing(3.6), com=Path(_flat((0.0, 0.01, 0.0, 0.0))))
+    return animate("wave", keys, _standing(3.6), com=Path(flat((0.0, 0.01, 0.0, 0.0))))
 
 
 def kick() -> Motion:
@@ -362,10 +136,10 @@ def kick() -> Motion:
         "kick",
         keys,
         {
-            "left_foot": Path(_flat((0.0, x, y, 0.0)), [(0.0, 3.4)]),
+            "left_foot": Path(flat((0.0, x, y, 0.0)), [(0.0, 3.4)]),
             "right_foot": Path(right, [(0.0, 0.9), (2.6, 3.4)]),
         },
-        com=Path(_flat(*((t, a, b, 0.0) for t, a, b in lean))),
+        com=Path(flat(*((t, a, b, 0.0) for t, a, b in lean))),
     )
 
 
@@ -414,7 +188,7 @@ def getup() -> Motion:
 def cartwheel() -> Motion:
     """Sideways to the left over both hands: left hand, right hand, right foot, left foot. The base turns by -2 pi."""
     far, last, wide, hand = 2.1, 4.6, 0.25, 0.9
-    arms = {"shoulder_pitch": -2.9, "shoulder_roll": 0.3, "elbow": 1.5}
+    arms = {"shoulder_pitch": -2.9, "shoulder_roll": 0.6, "elbow": 1.5}
     legs = {"hip_roll": 0.35, "hip_pitch": -0.1, "knee": 0.2, "ankle_pitch": -0.1}
     split = {"hip_roll": 0.8, "hip_pitch": 0.0, "knee": 0.1, "ankle_pitch": 0.2, **arms}
     bent = {"left_hip_pitch": -0.25, "left_knee": 0.5, "left_ankle_pitch": -0.25}
@@ -430,7 +204,7 @@ def cartwheel() -> Motion:
         key(2.1, 0.88, 0.70, 2.75, split),
     ]
     second = [  # the first half backwards, seen from the other side
-        key(last - k.time, far - k.pos[1], k.pos[2], 2.0 * math.pi + k.turn[0], _mirrored(k.pose))
+        key(last - k.time, far - k.pos[1], k.pos[2], 2.0 * math.pi + k.turn[0], mirrored(k.pose))
         for k in reversed(first)
     ]
     middle = key(0.5 * last, 0.5 * far, 0.75, math.pi, split)
@@ -441,7 +215,7 @@ def cartwheel() -> Motion:
         "right_hand": planted("right_hand", (2.1, last - 1.74), at=(0.0, far - hand)),
     }
     for foot, start in (("left_foot", wide), ("right_foot", -wide)):
-        points = _flat((0.0, 0.0, start, 0.0), (2.2, 0.0, start, 0.0), (2.4, 0.0, start + far, 0.0))
+        points = flat((0.0, 0.0, start, 0.0), (2.2, 0.0, start, 0.0), (2.4, 0.0, start + far, 0.0))
         paths[foot] = dataclasses.replace(paths[foot], points=points)
     return animate("cartwheel", [*first, middle, *second], paths)
 
@@ -461,9 +235,9 @@ def push_box(far: float = 0.45) -> Motion:
         Key(last, (far, 0.0, HEIGHT)),
     ]
 
-    def pushed(*at: float) -> list:
+    def pushed(x: float, y: float, z: float) -> list[Point]:
         return [
-            (time, (at[0] + forward, *at[1:]), (0.0, 0.0, 0.0))
+            (time, (x + forward, y, z), (0.0, 0.0, 0.0))
             for time, forward in ((0.0, 0.0), (on, 0.0), (off, far), (last, far))
         ]
 
@@ -480,14 +254,14 @@ def push_box(far: float = 0.45) -> Motion:
                 (land, x + after, sign * y, 0.0),
             ]
         touches = [(0.0, steps[1][0]), (steps[2][0], steps[3][0]), (steps[4][0], last)]
-        paths[f"{side}_foot"] = Path(_flat(*points), touches)
+        paths[f"{side}_foot"] = Path(flat(*points), touches)
         hand = pushed(face, sign * 0.15, grip)
         paths[f"{side}_hand"] = Path(hand, [(on, off)], turn=1.0, follow=[(on, off)])
     sway = [(0.0, 0.0), (1.0, -0.03), (1.6, -0.03), (1.8, 0.03), (2.2, 0.03), (2.4, -0.03), (2.8, -0.03)]
     sway += [(3.0, 0.03), (3.4, 0.03), (4.0, 0.0)]
     when = np.array([time for time, _ in sway])
     forward = Path(pushed(0.03, 0.0, 0.0)).at(when)[0][:, 0]
-    com = Path(_flat(*((t, float(f), side, 0.0) for (t, side), f in zip(sway, forward, strict=True))))
+    com = Path(flat(*((t, float(f), side, 0.0) for (t, side), f in zip(sway, forward, strict=True))))
     box = Path(pushed(box_x, 0.0, box_z))
     return animate("push-box", keys, paths, com=com, robot=ROBOTS["g1-box"], objects={g1.BOX: box})
 
@@ -513,7 +287,7 @@ def cube_turn(angle: float = 0.4) -> Motion:
             point = np.empty(3)
             mujoco.mju_rotVecQuat(point, np.array([(1.0 + 0.8 * part * (1.0 - part)) * along, across, 0.004]), quat)
             targets.append(Target(tip, part * (qpos[-7:-4] + point) + (1.0 - part) * mjd.site(tip).xpos))
-        qpos = solver.solve(qpos, targets, home, _FASTEST / FPS)
+        qpos = solver.solve(qpos, targets, home, FASTEST / FPS)
         frames.append(qpos)
     done = np.array(frames)
     touching = ((times >= 0.6 - 1e-9) & (times <= 2.2 + 1e-9)).astype(np.float64)
@@ -606,11 +380,11 @@ def feasible(
     mjm = robot.build(options or Options()).compile()
     mjm.opt.timestep = dt
     steps = round(duration / dt)
-    knots = np.arange(math.ceil(duration / 0.4) + 1) * 0.4
+    knots = 0.4 * np.arange(math.ceil(duration / 0.4) + 1, dtype=np.float64)
     legs = np.array([any(part in mjm.actuator(i).name for part in ("hip", "knee", "ankle")) for i in range(mjm.nu)])
     noise = np.random.default_rng(seed).normal(0.0, size, (len(knots), mjm.nu)) * np.where(legs, 1.0 / 3.0, 1.0)
     noise[0] = 0.0
-    ctrl = mjm.key_ctrl[0] + through(knots, noise, np.arange(steps) * dt)
+    ctrl = mjm.key_ctrl[0] + through(knots, noise, dt * np.arange(steps, dtype=np.float64))
     ctrl = np.clip(ctrl, mjm.actuator_ctrlrange[:, 0], mjm.actuator_ctrlrange[:, 1])
     mjd = mujoco.MjData(mjm)
     mujoco.mj_resetDataKeyframe(mjm, mjd, 0)

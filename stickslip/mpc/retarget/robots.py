@@ -187,7 +187,9 @@ def _from_file(path: Path, options: Options) -> mujoco.MjSpec:
     _check_servos(mjm, path)
     free = (mjm.jnt_type == mujoco.mjtJoint.mjJNT_FREE).any()
     if free and not any(geom.type == mujoco.mjtGeom.mjGEOM_PLANE for geom in spec.worldbody.geoms):
-        spec.worldbody.add_geom(name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 0.5])
+        spec.worldbody.add_geom(
+            name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 0.5], contype=1, conaffinity=1
+        )
     return spec
 
 

@@ -63,8 +63,11 @@ def test_a_pose_of_the_robot_is_found_again(mjm):
         names = (*g1.FEET, *g1.HANDS)
         for quat, name in zip(quats, names, strict=True):
             mujoco.mju_mat2Quat(quat, mjd.site(name).xmat)
-        targets = [Target(n, mjd.site(n).xpos.copy(), q, weight=FEET, turn=10.0) for n, q in zip(names, quats)]
-        targets += [Target("torso_link", mjd.body("torso_link").xpos.copy(), mjd.body("torso_link").xquat.copy(), BODY)]
+        targets = [
+            Target(n, mjd.site(n).xpos.copy(), q, weight=FEET, turn=10.0) for n, q in zip(names, quats, strict=True)
+        ]
+        torso = mjd.body("torso_link")
+        targets += [Target("torso_link", torso.xpos.copy(), torso.xquat.copy(), BODY)]
         solver = Solver(mjm)
         found = solver.solve(mjm.key_qpos[0], targets)
         assert max(distance for distance, _ in solver.residuals(found, targets)) < 2e-3

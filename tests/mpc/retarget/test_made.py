@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stickslip.errors import InputError
-from stickslip.mpc.retarget import g1, made
+from stickslip.mpc.retarget import g1, keyframes, made
 from stickslip.mpc.retarget.motion import Motion, exponential, logarithm, multiplied, qpos_of
 from stickslip.mpc.retarget.robots import ROBOTS, Options
 
@@ -55,7 +55,7 @@ def test_joints_stay_in_range_and_do_not_jump(name):
     mjm, joints = model(made.MOTIONS[name].robot), motion(name).joints
     limits = np.array([mjm.joint(joint).range for joint in motion(name).joint_names])
     assert (joints >= limits[:, 0] - 1e-9).all() and (joints <= limits[:, 1] + 1e-9).all()
-    assert np.abs(np.diff(joints, axis=0)).max() * made.FPS <= 12.0 + 1e-6
+    assert np.abs(np.diff(joints, axis=0)).max() * keyframes.FPS <= keyframes.FASTEST + 1e-6
     assert 2.0 <= motion(name).duration <= 5.0 and motion(name).fps == 50.0
 
 
@@ -105,7 +105,7 @@ def test_cartwheel_turns_by_2_pi_hand_after_hand():
 def test_getup_ends_standing():
     base = motion("getup").base
     assert base is not None and base[0, 2] < 0.1
-    assert base[-1, 2] == pytest.approx(made.HEIGHT, abs=5e-3)
+    assert base[-1, 2] == pytest.approx(keyframes.HEIGHT, abs=5e-3)
 
 
 def test_push_box_moves_the_box_with_the_hands_on_it():
@@ -135,13 +135,13 @@ def test_cube_turn_turns_the_cube_with_the_tips_on_it():
 
 def test_curves_pass_their_keyframes_and_do_not_overshoot():
     times, values = [0.0, 1.0, 2.0, 3.5], np.array([[0.0], [1.0], [1.0], [-2.0]])
-    assert np.allclose(made.through(times, values, np.array(times)), values)
-    fine = made.through(times, values, np.linspace(-1.0, 5.0, 400))
+    assert np.allclose(keyframes.through(times, values, np.array(times)), values)
+    fine = keyframes.through(times, values, np.linspace(-1.0, 5.0, 400))
     assert fine.max() <= 1.0 + 1e-12 and fine.min() >= -2.0 - 1e-12
-    held = made.through(times, values, np.linspace(1.0, 2.0, 20))
+    held = keyframes.through(times, values, np.linspace(1.0, 2.0, 20))
     assert np.allclose(held, 1.0)
     quats = np.array([exponential(np.array([angle, 0.0, 0.0])) for angle in (0.0, 2.0, 4.0, 6.0)])
-    turned = made.turned_through(times, quats, np.array([*times, 1.5]))
+    turned = keyframes.turned_through(times, quats, np.array([*times, 1.5]))
     assert np.allclose(np.abs((turned[:4] * quats).sum(1)), 1.0)
     assert turned[4] == pytest.approx(exponential(np.array([3.0, 0.0, 0.0])), abs=0.1)
 

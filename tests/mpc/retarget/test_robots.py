@@ -19,6 +19,7 @@ JOINTS = (
 DT = 1.0 / 60.0
 ARM_FILE = """
 <mujoco>
+  <compiler angle="radian"/>
   <worldbody>
     <body name="base">
       <freejoint/>
@@ -60,7 +61,7 @@ def test_joints_servos_and_size_are_those_of_the_g1(name):
     assert tuple(joints) == JOINTS
     assert np.array_equal(mjm.actuator_trnid[:, 0], np.arange(1, 30))
     assert all(robots.is_servo(mjm, i) for i in range(29))
-    assert np.array_equal(mjm.actuator_ctrlrange, mjm.jnt_range[1:30])
+    assert np.allclose(mjm.actuator_ctrlrange, mjm.jnt_range[1:30])
     assert mjm.body_subtreemass[mjm.body("pelvis").id] == pytest.approx(33.3, abs=0.2)
     assert set(mjm.actuator_forcerange[:, 1]) == {5.0, 25.0, 50.0, 88.0, 139.0}
     armature = mjm.dof_armature[6:35]
