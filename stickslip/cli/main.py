@@ -13,6 +13,7 @@ from stickslip.cli.commands.bench import BenchGroup
 from stickslip.cli.commands.demo import Demo
 from stickslip.cli.commands.plan import Plan, Tasks
 from stickslip.cli.commands.points import Points
+from stickslip.cli.commands.retarget import Motions, Retarget
 from stickslip.cli.commands.run import Run, refuse_former
 from stickslip.cli.commands.scenes import Physics, Scenes
 from stickslip.cli.status import FAILED, INTERRUPTED, OK, USAGE
@@ -25,6 +26,8 @@ Command = (
     | Annotated[Points, tyro.conf.subcommand(name="points")]
     | Annotated[Plan, tyro.conf.subcommand(name="plan")]
     | Annotated[Tasks, tyro.conf.subcommand(name="tasks")]
+    | Annotated[Retarget, tyro.conf.subcommand(name="retarget")]
+    | Annotated[Motions, tyro.conf.subcommand(name="motions")]
     | Annotated[BenchGroup, tyro.conf.subcommand(name="bench")]
     | Annotated[Demo, tyro.conf.subcommand(name="demo")]
 )

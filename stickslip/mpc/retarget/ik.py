@@ -1,0 +1,158 @@
+"""Inverse kinematics: damped least squares on MuJoCo's Jacobians, with joint limits and a posture to prefer.
+
+Each iteration solves, for the change dq of the joints and of a free base,
+
+    (J^T W J + (mu + k) I) dq = J^T W e - k (q - posture)
+
+with errors e of the targets, their Jacobian J and weights W. Joints that would leave their range are put at its end,
+and the others are solved for again.
+"""
+
+import dataclasses
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from stickslip.errors import InputError
+from stickslip.mpc.retarget.motion import Array
+
+BODY, SITE, COM = "body", "site", "com"
+KINDS = (SITE, BODY, COM)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Target:
+    """Where a site, a body, or the center of mass of a body with all that hangs on it is to be.
+
+    Attributes:
+        name: of the site or body
+        pos: its position [m]                                                            (3,)
+        quat: its orientation, w first; None: any                                        (4,)
+        kind: "site", "body" or "com"
+        weight: of the squared distance in m^2, one for all axes or one for each         (3,)
+        turn: weight of the squared angle in rad^2
+    """
+
+    name: str
+    pos: Array
+    quat: Array | None = None
+    kind: str = SITE
+    weight: float | Array = 1.0
+    turn: float = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of the iterations.
+
+    Attributes:
+        iterations: at most so many
+        damping: mu, which keeps steps small near a singular pose
+        pull: k, towards the posture; the base is not pulled
+        step: largest change of a joint in an iteration [rad or m]
+        enough: change of all joints below which it stops [rad or m]
+    """
+
+    iterations: int = 20
+    damping: float = 1e-5
+    pull: float = 1e-4
+    step: float = 0.5
+    enough: float = 1e-6
+
+
+class Solver:
+    """Finds positions of a model that meet targets. `fixed` names free bodies that stay, such as objects."""
+
+    def __init__(self, mjm: mujoco.MjModel, settings: Settings | None = None, fixed: tuple[str, ...] = ()) -> None:
+        self.mjm, self.settings = mjm, settings or Settings()
+        self._mjd = mujoco.MjData(mjm)
+        scalar = np.isin(mjm.jnt_type, (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE)))
+        self._qpos_of, self._dof_of = mjm.jnt_qposadr[scalar], mjm.jnt_dofadr[scalar]
+        limited = mjm.jnt_limited[scalar].astype(bool)
+        self._low = np.where(limited, mjm.jnt_range[scalar, 0], -np.inf)
+        self._high = np.where(limited, mjm.jnt_range[scalar, 1], np.inf)
+        still = np.isin(mjm.dof_bodyid, [mjm.body(name).id for name in fixed])
+        self._moving: NDArray[np.bool_] = ~still
+
+    def solve(self, qpos: Array, targets: list[Target], posture: Array | None = None, within: float = np.inf) -> Array:
+        """Positions (nq,) near the targets.
+
+        Args:
+            qpos: positions to start from                                     (nq,)
+            targets: the targets
+            posture: preferred positions of joints; None: `qpos`              (nq,)
+            within: largest change of a joint from `qpos` [rad or m]
+        """
+        posture = qpos if posture is None else posture
+        qpos = qpos.copy()
+        qpos[self._qpos_of] = start = np.clip(qpos[self._qpos_of], self._low, self._high)
+        low, high = np.maximum(self._low, start - within), np.minimum(self._high, start + within)
+        for _ in range(self.settings.iterations):
+            change = self._change(qpos, targets, posture, low, high)
+            change *= min(1.0, self.settings.step / max(np.abs(change).max(), 1e-12))
+            mujoco.mj_integratePos(self.mjm, qpos, change, 1.0)
+            if np.abs(change).max() < self.settings.enough:
+                break
+        mujoco.mj_normalizeQuat(self.mjm, qpos)
+        qpos[self._qpos_of] = np.clip(qpos[self._qpos_of], low, high)  # rounding
+        return qpos
+
+    def residuals(self, qpos: Array, targets: list[Target]) -> list[tuple[float, float]]:
+        """Distance [m] and angle [rad] to each target; the angle is 0 where any orientation will do."""
+        self._place(qpos)
+        errors = [self._error(target) for target in targets]
+        return [(float(np.linalg.norm(e[:3])), float(np.linalg.norm(e[3:]))) for e, _, _ in errors]
+
+    def _place(self, qpos: Array) -> None:
+        self._mjd.qpos[:] = qpos
+        mujoco.mj_kinematics(self.mjm, self._mjd)
+        mujoco.mj_comPos(self.mjm, self._mjd)
+
+    def _change(self, qpos: Array, targets: list[Target], posture: Array, low: Array, high: Array) -> Array:
+        """The solution dq (nv,) of one iteration; joints stay from `low` to `high`."""
+        self._place(qpos)
+        errors, rows, weights = (np.concatenate(parts) for parts in zip(*map(self._error, targets), strict=True))
+        nv, pull = self.mjm.nv, self.settings.pull
+        matrix = rows.T @ (weights[:, None] * rows) + self.settings.damping * np.eye(nv)
+        vector = rows.T @ (weights * errors)
+        matrix[self._dof_of, self._dof_of] += pull
+        vector[self._dof_of] -= pull * (qpos - posture)[self._qpos_of]
+        room = np.full((2, nv), np.inf) * [[-1.0], [1.0]]
+        room[:, self._dof_of] = low - qpos[self._qpos_of], high - qpos[self._qpos_of]
+        change, free = np.zeros(nv), self._moving.copy()
+        while free.any():
+            rest = vector[free] - matrix[np.ix_(free, ~free)] @ change[~free]
+            change[free] = np.linalg.solve(matrix[np.ix_(free, free)], rest)
+            beyond = free & ((change < room[0] - 1e-12) | (change > room[1] + 1e-12))
+            if not beyond.any():
+                break
+            change[beyond] = np.clip(change, room[0], room[1])[beyond]
+            free &= ~beyond
+        return change
+
+    def _error(self, target: Target) -> tuple[Array, Array, Array]:
+        """Error (k,), Jacobian (k, nv) and weights (k,) of a target; k is 3, or 6 with an orientation."""
+        mjm, mjd = self.mjm, self._mjd
+        if target.kind not in KINDS:
+            raise InputError(f"target {target.name!r}: kind is {target.kind!r}; it must be one of {', '.join(KINDS)}")
+        rows, quat = np.zeros((6, mjm.nv)), np.empty(4)
+        number = (mjm.site if target.kind == SITE else mjm.body)(target.name).id
+        if target.kind == SITE:
+            at, frame = mjd.site_xpos[number], mjd.site_xmat[number]
+            mujoco.mj_jacSite(mjm, mjd, rows[:3], rows[3:], number)
+        elif target.kind == BODY:
+            at, frame = mjd.xpos[number], mjd.xmat[number]
+            mujoco.mj_jacBody(mjm, mjd, rows[:3], rows[3:], number)
+        else:
+            at, frame = mjd.subtree_com[number], mjd.xmat[number]
+            mujoco.mj_jacSubtreeCom(mjm, mjd, rows[:3], number)
+        error, weights = target.pos - at, np.broadcast_to(np.asarray(target.weight, dtype=np.float64), 3)
+        if target.quat is None or target.kind == COM:
+            return error, rows[:3], weights
+        turn = np.empty(3)
+        mujoco.mju_mat2Quat(quat, frame)
+        mujoco.mju_negQuat(quat, quat)
+        mujoco.mju_mulQuat(quat, target.quat, quat)
+        mujoco.mju_quat2Vel(turn, quat, 1.0)  # in the world, as the Jacobian
+        return np.concatenate([error, turn]), rows, np.concatenate([weights, np.full(3, target.turn)])
