@@ -148,6 +148,7 @@ def test_stored_results_are_whole_and_measured():
     assert {path.stem for path in stored if path.parent.name == "h200"} == {
         "particles",
         "penetration",
+        "plan-delay",
         "plan-mppi",
         "scaling",
         "smooth",

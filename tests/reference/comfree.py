@@ -14,7 +14,7 @@ Four things differ from the text of the paper, on purpose. First, every ``M^-1 d
 integrator's own, ``H^-1 dt``, with ``H = M + dt diag(damping)`` (Euler) or ``H = M - dt d(force)/d(velocity)``
 (implicitfast), so that a step without constraints is MuJoCo's step. Second, the facets of a friction direction come in
 pairs ``J_n + mu J_i`` and ``J_n - mu J_i``, MuJoCo's pyramid, which is (7) for a symmetric set of directions. Third,
-``r / (1 - r)`` of a contact or row is cut so that its facets together take away at most a given share of the velocity.
+``r / (1 - r)`` of a contact or row is cut so that its facets together take away at most ``max_gain`` of the velocity.
 Fourth, all forces of a step are cut by one factor, so that together they make up at most the velocity that is missing,
 on the average over the forces.
 
@@ -34,8 +34,7 @@ import numpy as np
 MINVAL = float(mujoco.mjMINVAL)
 MINIMP = float(mujoco.mjMINIMP)
 MAXIMP = float(mujoco.mjMAXIMP)
-MAX_CONTACT_GAIN = 1.0
-MAX_ROW_GAIN = 0.5
+MAX_GAIN = 0.5
 EXACT_FLOOR = 1e-2
 
 _EQUALITY = int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
@@ -322,7 +321,7 @@ def step(
     impedance: str = "heuristic",
     smoothing: float | None = None,
     contacts: Sequence[Contact] | None = None,
-    max_gain: float | None = None,
+    max_gain: float = MAX_GAIN,
 ) -> Result:
     """One ComFree step from the state of mjd, which is left as it was.
 
@@ -334,7 +333,7 @@ def step(
         impedance: "heuristic", (12), or "exact": the diagonal of (10) with the integrator's matrix.
         smoothing: beta of the softplus in place of the positive part, in 1/N.
         contacts: contacts to use in place of those that C MuJoCo detects.
-        max_gain: largest share of its velocity that a contact or row may take away in a step; None: the two constants.
+        max_gain: largest share of its velocity that a contact or row may take away in a step.
     """
     if impedance not in ("heuristic", "exact"):
         raise ValueError(impedance)
@@ -354,11 +353,10 @@ def step(
         k, d = stiffness * m_phi / dt, damping * m_phi / dt
         return -k * (u * dt + phi) - d * u
 
-    def stable_ratio(r: float, nfacet: int, most: float) -> float:
-        """r / (1 - r), cut so that all facets together take away at most the share `most` of the velocity."""
-        most = most if max_gain is None else max_gain
+    def stable_ratio(r: float, nfacet: int) -> float:
+        """r / (1 - r), cut so that all facets together take away at most max_gain of the velocity."""
         gain = nfacet * r / (1.0 - r) * (stiffness * dt + damping)
-        return r / (1.0 - r) * (most / gain if gain > most else 1.0)
+        return r / (1.0 - r) * (max_gain / gain if gain > max_gain else 1.0)
 
     def softness(jac: np.ndarray, approximation: float) -> float:
         """The denominator of (12), or the diagonal of J H^-1 J^T, (10)."""
@@ -380,7 +378,7 @@ def step(
     for out, i in enumerate(rows):
         jac, kind = jac_rows[i], kinds[i]
         r = float(data.efc_KBIP.reshape(-1, 4)[i, 2])
-        m_phi = stable_ratio(r, 1, MAX_ROW_GAIN) / max(row_weight(mjm, data, int(i)), MINVAL)
+        m_phi = stable_ratio(r, 1) / max(row_weight(mjm, data, int(i)), MINVAL)
         phi = 0.0 if kind in _FRICTION else float(data.efc_pos[i] - data.efc_margin[i])
         x = response(float(jac @ v_smooth), phi, m_phi)
         if kind == _EQUALITY:
@@ -411,7 +409,7 @@ def step(
         r = impedance_curve(contact.solimp, phi)
         weight = sum(float(mjm.body_invweight0[mjm.geom_bodyid[g], 0]) for g in contact.geom)
         facets = facet_matrix(contact)  # (6), (7)
-        ratio = stable_ratio(r, len(facets), MAX_CONTACT_GAIN)
+        ratio = stable_ratio(r, len(facets))
         for facet in facets:
             m_phi = ratio / softness(facet @ jac6, weight)  # (12) or (10)
             x = response(float(facet @ twist), phi, m_phi)

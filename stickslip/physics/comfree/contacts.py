@@ -7,7 +7,7 @@ from mujoco_warp import ConeType
 from stickslip.physics.comfree import exact
 from stickslip.physics.comfree.constraints import Workspace
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import MAX_CONTACT_GAIN, force_work, impedance_force, stable_ratio, unilateral
+from stickslip.physics.comfree.rows import force_work, impedance_force, stable_ratio, unilateral
 from stickslip.physics.mjwarp.contact import impedance, point_velocity, wrench_at
 from stickslip.physics.mjwarp.private import ConstraintType, ContactType, vec5, vec10, vec11
 from stickslip.physics.mjwarp.rows import MIN_INVERSE_MASS
@@ -97,7 +97,7 @@ def _resolve_contact(
     condim = contact_dim_in[conid]
     nfacet = wp.max(1, 2 * (condim - 1))
     r = impedance(contact_solimp_in[conid], phi)
-    ratio = stable_ratio(r / (1.0 - r), nfacet, k, d, timestep, MAX_CONTACT_GAIN)
+    ratio = stable_ratio(r / (1.0 - r), nfacet, k, d, timestep)
     invweight_id = worldid % body_invweight0.shape[0]
     inverse = body_invweight0[invweight_id, body1][0] + body_invweight0[invweight_id, body2][0]
 

@@ -9,23 +9,20 @@ from stickslip.physics.mjwarp.rows import MIN_INVERSE_MASS
 
 wp.set_module_options({"enable_backward": False})
 
-MAX_CONTACT_GAIN = wp.constant(1.0)
-"""Largest share of its relative velocity that one contact may take away in a step."""
-
-MAX_ROW_GAIN = wp.constant(0.5)
-"""The same for a row of a joint, tendon or equality."""
+MAX_GAIN = wp.constant(0.5)
+"""Largest share of its relative velocity that one contact or row may take away in a step."""
 
 
 @wp.func
-def stable_ratio(ratio: float, nfacet: int, k: float, d: float, timestep: float, most: float) -> float:
-    """r / (1 - r), cut so that all facets together take at most the share `most` of the velocity.
+def stable_ratio(ratio: float, nfacet: int, k: float, d: float, timestep: float) -> float:
+    """r / (1 - r), cut so that all facets together stay within MAX_GAIN.
 
     The facets change the normal velocity by -nfacet r/(1-r) (k dt + d) of itself; above 1 they reverse it, and
-    the contact throws bodies away. With MuJoCo's default solimp, condim 3 and the papers' k and d, contacts are not cut
-    up to 1/60 s; with a stiff solimp (0.99 0.999: ratio up to 999) the cut keeps (11) below what (10) calls exact.
+    the contact throws bodies away. With MuJoCo's default solimp and the papers' k and d the cut never acts; with a
+    stiff solimp (0.99 0.999: ratio up to 999) it keeps (11) below what (10) calls exact.
     """
     gain = float(nfacet) * ratio * (k * timestep + d)
-    return ratio * wp.min(1.0, most / wp.max(gain, 1.0e-10))
+    return ratio * wp.min(1.0, MAX_GAIN / wp.max(gain, 1.0e-10))
 
 
 @wp.func
@@ -66,12 +63,12 @@ class Gains:
 
 @wp.func
 def row_mass(gains: Gains, worldid: int, solimp: vec5, phi: float, inverse: float) -> float:
-    """M(phi) = r / (1 - r) over MuJoCo's approximate inverse mass of the row, equation (12), cut."""
+    """M(phi) = r / (1 - r) over MuJoCo's approximate inverse mass of the row, equation (12), cut like a contact's."""
     timestep = gains.timestep[worldid % gains.timestep.shape[0]]
     k = gains.stiffness[worldid % gains.stiffness.shape[0]]
     d = gains.damping[worldid % gains.damping.shape[0]]
     r = impedance(solimp, phi)
-    return stable_ratio(r / (1.0 - r), 1, k, d, timestep, MAX_ROW_GAIN) / wp.max(inverse, MIN_INVERSE_MASS)
+    return stable_ratio(r / (1.0 - r), 1, k, d, timestep) / wp.max(inverse, MIN_INVERSE_MASS)
 
 
 @wp.func
