@@ -149,7 +149,6 @@ def test_stored_results_are_whole_and_measured():
         "particles",
         "penetration",
         "plan-delay",
-        "plan-mppi",
         "scaling",
         "smooth",
         "throughput",
