@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from stickslip.errors import InputError, SceneError
 from stickslip.mpc.retarget.motion import Array, Motion, qpos_of, velocities
-from stickslip.mpc.retarget.robots import Options, Robot
+from stickslip.mpc.retarget.robots import Options, Robot, is_servo
 from stickslip.mpc.retarget.settings import Weights
 
 DEEPEST = 1e-3
 """Depth of a contact at which a start is lifted [m]."""
-_SCALAR = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -141,15 +140,7 @@ def compile_problem(
 def _servo_joints(robot: Robot, mjm: mujoco.MjModel) -> NDArray[np.intp]:
     """Index of the joint of each actuator; raises InputError unless all are position servos of joints."""
     joints = mjm.actuator_trnid[:, 0]
-    wrong = [
-        mjm.actuator(i).name
-        for i in range(mjm.nu)
-        if mjm.actuator_trntype[i] != mujoco.mjtTrn.mjTRN_JOINT
-        or mjm.jnt_type[joints[i]] not in _SCALAR
-        or mjm.actuator_biasprm[i, 1] != -mjm.actuator_gainprm[i, 0]
-        or mjm.actuator_gainprm[i, 0] <= 0.0
-        or mjm.actuator_dyntype[i] != mujoco.mjtDyn.mjDYN_NONE
-    ]
+    wrong = [mjm.actuator(i).name for i in range(mjm.nu) if not is_servo(mjm, i)]
     if wrong or not mjm.nu:
         what = f"these are none: {', '.join(wrong[:5])}" if wrong else "it has no actuators"
         raise InputError(f"the robot {robot.name} needs position servos of hinges or slides; {what}")
