@@ -18,6 +18,7 @@ from stickslip.mpc import cost as costs
 from stickslip.mpc.cost import Cost
 from stickslip.mpc.model import smooth
 from stickslip.mpc.model.smooth import Smooth
+from stickslip.mpc.servos import is_servo
 from stickslip.mpc.success import OBJECT, Array, Goal, Success, pose_errors
 from stickslip.parameters import checked, parameter
 
@@ -314,7 +315,7 @@ def compile_problem(task: Task, name: str | None = None) -> Problem:
 
 def _actuated(task: Task, mjm: mujoco.MjModel) -> NDArray[np.intp]:
     """Addresses in qpos of the joints of the servos; raises InputError for an actuator that no plan can use."""
-    wrong, servos = [], [_is_servo(mjm, i) for i in range(mjm.nu)]
+    wrong, servos = [], [is_servo(mjm, i) for i in range(mjm.nu)]
     for i in range(mjm.nu):
         if mjm.actuator_dyntype[i] != mujoco.mjtDyn.mjDYN_NONE:
             wrong.append(f"{mjm.actuator(i).name!r} has a state (dyntype), which plans do not see; use dyntype none")
@@ -330,15 +331,3 @@ def _actuated(task: Task, mjm: mujoco.MjModel) -> NDArray[np.intp]:
     if not all(servos):
         return np.zeros(0, dtype=np.intp)
     return mjm.jnt_qposadr[mjm.actuator_trnid[:, 0]].astype(np.intp)
-
-
-def _is_servo(mjm: mujoco.MjModel, actuator: int) -> bool:
-    """Whether an actuator is kp (ctrl - joint), with any damping."""
-    joint = mjm.actuator_trnid[actuator, 0]
-    return bool(
-        mjm.actuator_trntype[actuator] == mujoco.mjtTrn.mjTRN_JOINT
-        and mjm.jnt_type[joint] in (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
-        and mjm.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED
-        and mjm.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_AFFINE
-        and mjm.actuator_biasprm[actuator, 1] == -mjm.actuator_gainprm[actuator, 0] != 0.0
-    )

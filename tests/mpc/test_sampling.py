@@ -112,12 +112,12 @@ def test_the_plan_is_the_average_by_weight(planner: Sampler):
     np.testing.assert_allclose(plan.target, seen.ctrl + average[0], atol=1e-6)
 
 
-def weigh(cost: list[float], top: int, temperature: float) -> np.ndarray:
+def weigh(cost: list[float], top: int, temperature: float, floor: float = 0.0) -> np.ndarray:
     """The weights that the kernels give to these costs."""
     n = len(cost)
     costs, rank, weight = wp.array(cost, dtype=float), wp.zeros(n, dtype=int), wp.zeros(n, dtype=float)
-    wp.launch(kernels._rank_sample, dim=n, inputs=[costs, n], outputs=[rank])
-    wp.launch(kernels._weigh_sample, dim=n, inputs=[costs, rank, n, top, 0, temperature], outputs=[weight])
+    wp.launch(kernels.rank_sample, dim=n, inputs=[costs, n], outputs=[rank])
+    wp.launch(kernels.weigh_sample, dim=n, inputs=[costs, rank, n, top, 0, temperature, floor], outputs=[weight])
     return weight.numpy()
 
 
@@ -127,6 +127,8 @@ def test_only_the_best_share_counts_and_is_standardised(device: str):
     expected = np.zeros(7)
     expected[[1, 3, 6]] = np.exp(-(best - 1.0) / best.std() / 0.6)
     np.testing.assert_allclose(weigh(cost, 3, 0.6), expected, rtol=1e-5)
+    expected[[1, 3, 6]] = np.exp(-(best - 1.0) / (best.std() + 0.2) / 0.6)
+    np.testing.assert_allclose(weigh(cost, 3, 0.6, 0.2), expected, rtol=1e-5)
     # a share that reaches into the infinite ones leaves those out
     finite = np.array([5.0, 1.0, 4.0, 2.0, 3.0, 2.0])
     expected = np.exp(-(finite - 1.0) / finite.std() / 0.6)
@@ -322,9 +324,9 @@ def weights_of(settings: Any, cost: list[float]) -> np.ndarray:
     """The weights that a planner gives to samples with these costs."""
     rule, n = settings.rule(1e-3), len(cost)
     costs, rank, weight = wp.array(cost, dtype=float), wp.zeros(n, dtype=int), wp.zeros(n, dtype=float)
-    wp.launch(kernels._rank_sample, dim=n, inputs=[costs, n], outputs=[rank])
-    inputs = [costs, rank, n, rule.top, int(rule.uniform), rule.temperature]
-    wp.launch(kernels._weigh_sample, dim=n, inputs=inputs, outputs=[weight])
+    wp.launch(kernels.rank_sample, dim=n, inputs=[costs, n], outputs=[rank])
+    inputs = [costs, rank, n, rule.top, int(rule.uniform), rule.temperature, 0.0]
+    wp.launch(kernels.weigh_sample, dim=n, inputs=inputs, outputs=[weight])
     return weight.numpy()
 
 

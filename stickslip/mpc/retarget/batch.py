@@ -17,7 +17,8 @@ import warp as wp
 
 from stickslip import compilation
 from stickslip.errors import InputError, Unsupported
-from stickslip.mpc.planners.sampling.kernels import _rank_sample as rank_sample
+from stickslip.mpc.planners.sampling.kernels import rank_sample, weigh_sample
+from stickslip.mpc.planners.sampling.model import plan_model
 from stickslip.mpc.retarget import kernels
 from stickslip.mpc.retarget.motion import Array
 from stickslip.mpc.retarget.problem import Problem
@@ -73,7 +74,7 @@ class Batch:
         s = self.settings
         if abs(s.dt - problem.dt) > 1e-9:
             raise InputError(f"dt is {s.dt:g} s in the settings and {problem.dt:g} s in the problem; give the same")
-        mjm = _rollout_model(problem)
+        mjm = plan_model(problem.robot.build(problem.options), sensors=False)
         self._many = _Worlds(problem, physics, s, mjm, device, trials, s.samples)
         self.device = self._many.sim.device
         self._judge = _Worlds(problem, physics, s, mjm, device, trials, 1)
@@ -232,9 +233,9 @@ class Batch:
         self._record_rollout(many, steps, self._guidance)
         wp.launch(rank_sample, dim=samples, inputs=[many.cost, s.samples], outputs=[self._rank])
         wp.launch(
-            kernels.weigh,
+            weigh_sample,
             dim=samples,
-            inputs=[many.cost, self._rank, s.samples, s.top, s.temperature, s.spread_floor],
+            inputs=[many.cost, self._rank, s.samples, s.top, 0, s.temperature, s.spread_floor],
             outputs=[self._weight],
         )
         wp.launch(
@@ -343,21 +344,6 @@ class _Worlds:
             self.overflow = arrays["overflow"]
             fixed = ("qpos", "qvel", "ctrl", "xfrc_applied", "overflow", "peak")
             self.memory = [(a, wp.clone(a)) for name, a in arrays.items() if a.size and name not in fixed]
-
-
-def _rollout_model(problem: Problem) -> mujoco.MjModel:
-    """The model of the rollouts, without cameras, lights and sensors."""
-    spec = problem.robot.build(problem.options)
-    for unseen in [*spec.cameras, *spec.lights, *spec.sensors]:
-        spec.delete(unseen)
-    mjm = spec.compile()
-    off = mujoco.mjtDisableBit
-    if not mjm.dof_frictionloss.any() and not mjm.tendon_frictionloss.any():
-        mjm.opt.disableflags |= int(off.mjDSBL_FRICTIONLOSS)
-    if not mjm.neq:
-        mjm.opt.disableflags |= int(off.mjDSBL_EQUALITY)
-    mjm.opt.disableflags |= int(off.mjDSBL_SENSOR)
-    return mjm
 
 
 def _model_arrays(problem: Problem) -> list[Any]:

@@ -257,41 +257,6 @@ def mend_cost(
 
 
 @wp.kernel
-def weigh(
-    # In:
-    cost_in: wp.array[float],
-    rank_in: wp.array[int],
-    nsample: int,
-    top: int,
-    temperature: float,
-    floor: float,
-    # Out:
-    weight_out: wp.array[float],
-):
-    """Weights of the best samples of a trial, not normalised: exp(-(S - min S) / (temperature (std + floor)))."""
-    index = wp.tid()
-    first = index - index % nsample
-    weight_out[index] = 0.0
-    if rank_in[index] >= top or not wp.isfinite(cost_in[index]):
-        return
-    count = float(0.0)
-    total = float(0.0)
-    squares = float(0.0)
-    best = float(wp.inf)
-    for other in range(first, first + nsample):
-        if rank_in[other] < top and wp.isfinite(cost_in[other]):
-            count += 1.0
-            total += cost_in[other]
-            best = wp.min(best, cost_in[other])
-    mean = total / count
-    for other in range(first, first + nsample):
-        if rank_in[other] < top and wp.isfinite(cost_in[other]):
-            squares += (cost_in[other] - mean) * (cost_in[other] - mean)
-    scale = wp.sqrt(squares / count) + floor
-    weight_out[index] = wp.exp(-(cost_in[index] - best) / wp.max(1.0e-12, temperature * scale))
-
-
-@wp.kernel
 def average_noise(
     # In:
     weight_in: wp.array[float],

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from stickslip.errors import InputError, SceneError
 from stickslip.mpc.retarget.motion import Array, Motion, qpos_of, velocities
-from stickslip.mpc.retarget.robots import Options, Robot, is_servo
+from stickslip.mpc.retarget.robots import Options, Robot
 from stickslip.mpc.retarget.settings import Weights
+from stickslip.mpc.servos import is_servo
 
 DEEPEST = 1e-3
 """Depth of a contact at which a start is lifted [m]."""

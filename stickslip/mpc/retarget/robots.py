@@ -12,6 +12,7 @@ import mujoco
 from stickslip import mjcf
 from stickslip.errors import InputError, unknown
 from stickslip.mpc.retarget import g1
+from stickslip.mpc.servos import is_servo
 from stickslip.mpc.tasks import leap
 from stickslip.parameters import checked, parameter
 
@@ -228,16 +229,3 @@ def _check_servos(mjm: mujoco.MjModel, path: Path, most: int = 5) -> None:
     if wrong:
         more = f"; and {len(wrong) - most} more" if len(wrong) > most else ""
         raise InputError(f"{path}: actuators that retargeting cannot use: {'; '.join(wrong[:most])}{more}")
-
-
-def is_servo(mjm: mujoco.MjModel, actuator: int) -> bool:
-    """Whether an actuator is kp (ctrl - joint) of a hinge or slide, with any damping and no state."""
-    joint = mjm.actuator_trnid[actuator, 0]
-    return bool(
-        mjm.actuator_trntype[actuator] == mujoco.mjtTrn.mjTRN_JOINT
-        and mjm.jnt_type[joint] in (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
-        and mjm.actuator_dyntype[actuator] == mujoco.mjtDyn.mjDYN_NONE
-        and mjm.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED
-        and mjm.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_AFFINE
-        and mjm.actuator_biasprm[actuator, 1] == -mjm.actuator_gainprm[actuator, 0] != 0.0
-    )

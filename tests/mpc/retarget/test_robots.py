@@ -8,6 +8,7 @@ import stickslip as ss
 from stickslip.errors import InputError, MissingExtra, SceneError
 from stickslip.mpc.retarget import g1, robots
 from stickslip.mpc.retarget.robots import ROBOTS, Options
+from stickslip.mpc.servos import is_servo
 
 LEG = ("hip_pitch", "hip_roll", "hip_yaw", "knee", "ankle_pitch", "ankle_roll")
 ARM = ("shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow", "wrist_roll", "wrist_pitch", "wrist_yaw")
@@ -60,7 +61,7 @@ def test_joints_servos_and_size_are_those_of_the_g1(name):
     joints = [mjm.joint(j).name for j in range(1, 30)]
     assert tuple(joints) == JOINTS
     assert np.array_equal(mjm.actuator_trnid[:, 0], np.arange(1, 30))
-    assert all(robots.is_servo(mjm, i) for i in range(29))
+    assert all(is_servo(mjm, i) for i in range(29))
     assert np.allclose(mjm.actuator_ctrlrange, mjm.jnt_range[1:30])
     assert mjm.body_subtreemass[mjm.body("pelvis").id] == pytest.approx(33.3, abs=0.2)
     assert set(mjm.actuator_forcerange[:, 1]) == {5.0, 25.0, 50.0, 88.0, 139.0}
@@ -141,7 +142,7 @@ def test_leap_holds_its_cube_with_one_kind_of_servo():
     mjm = ROBOTS["leap"].build(Options()).compile()
     mjd = home(mjm)
     start = mjd.body("object").xpos.copy()
-    assert mjm.nu == 16 and all(robots.is_servo(mjm, i) for i in range(16))
+    assert mjm.nu == 16 and all(is_servo(mjm, i) for i in range(16))
     for _ in range(250):
         mujoco.mj_step(mjm, mjd)
     assert np.linalg.norm(mjd.body("object").xpos - start) < 0.02
@@ -182,7 +183,7 @@ def test_actuators_that_do_not_fit_are_named(tmp_path, actuators, message):
     with pytest.raises(InputError, match=message):
         robots.from_file(path).build(Options())
     mjm = robots.from_file(path).build(Options("stiff")).compile()  # which puts its own in their place
-    assert mjm.nu == 1 and robots.is_servo(mjm, 0)
+    assert mjm.nu == 1 and is_servo(mjm, 0)
     assert np.allclose(mjm.actuator_ctrlrange[0], [-1.0, 1.0])
 
 

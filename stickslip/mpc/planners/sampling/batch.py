@@ -87,7 +87,7 @@ class Batch:
         self.rule = s.rule(usual.temperature)
         self.std = s.std or usual.std
         self.sim = Simulation(
-            plan_model(problem),
+            plan_model(problem.task.build(problem.object)),
             physics,
             nworld=self.trials * s.samples * s.models,
             device=device,
@@ -318,11 +318,11 @@ class Batch:
                 outputs=[self._cost],
             )
             if rule.top:
-                wp.launch(kernels._rank_sample, dim=samples, inputs=[self._cost, s.samples], outputs=[self._rank])
+                wp.launch(kernels.rank_sample, dim=samples, inputs=[self._cost, s.samples], outputs=[self._rank])
             wp.launch(
-                kernels._weigh_sample,
+                kernels.weigh_sample,
                 dim=samples,
-                inputs=[self._cost, self._rank, s.samples, rule.top, int(rule.uniform), rule.temperature],
+                inputs=[self._cost, self._rank, s.samples, rule.top, int(rule.uniform), rule.temperature, 0.0],
                 outputs=[self._weight],
             )
             wp.launch(

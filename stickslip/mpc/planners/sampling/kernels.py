@@ -242,7 +242,7 @@ def _sum_cost(
 
 
 @wp.kernel
-def _rank_sample(
+def rank_sample(
     # In:
     cost_in: wp.array[float],
     nsample: int,
@@ -261,7 +261,7 @@ def _rank_sample(
 
 
 @wp.kernel
-def _weigh_sample(
+def weigh_sample(
     # In:
     cost_in: wp.array[float],
     rank_in: wp.array[int],
@@ -269,10 +269,14 @@ def _weigh_sample(
     top: int,
     uniform: int,
     temperature: float,
+    floor: float,
     # Out:
     weight_out: wp.array[float],
 ):
-    """Weight exp(-(S - min S)/temperature), not normalised; if `top` is not 0, of the best only, standardised."""
+    """Weight exp(-(S - min S)/temperature), not normalised.
+
+    If `top` is not 0, of the best only, and the temperature is in units of their standard deviation plus `floor`.
+    """
     index = wp.tid()
     first = index - index % nsample
     cost = cost_in[index]
@@ -299,7 +303,7 @@ def _weigh_sample(
             if rank_in[other] < top and wp.isfinite(cost_in[other]):
                 away = cost_in[other] - best - mean
                 squares += away * away
-        scale = wp.max(wp.sqrt(squares / count), 1.0e-12)
+        scale = wp.max(wp.sqrt(squares / count) + floor, 1.0e-12)
     weight_out[index] = wp.exp(-(cost - best) / (scale * temperature))
 
 

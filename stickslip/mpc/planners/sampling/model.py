@@ -2,13 +2,15 @@
 
 import mujoco
 
-from stickslip.mpc.task import Problem
 
+def plan_model(spec: mujoco.MjSpec, sensors: bool = True) -> mujoco.MjModel:
+    """The model without cameras and lights, with unused features disabled, so that a step launches fewer kernels.
 
-def plan_model(problem: Problem) -> mujoco.MjModel:
-    """The model without cameras and lights, with unused features disabled, so that a step launches fewer kernels."""
-    spec = problem.task.build(problem.object)
-    for unseen in [*spec.cameras, *spec.lights]:
+    Args:
+        spec: the scene; it is changed
+        sensors: keep the sensors
+    """
+    for unseen in [*spec.cameras, *spec.lights, *([] if sensors else spec.sensors)]:
         spec.delete(unseen)
     mjm = spec.compile()
     off = mujoco.mjtDisableBit
