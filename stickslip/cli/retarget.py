@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """Version of the JSON files; it is raised when their meaning changes."""
-ON_GPU = {"samples": 2048, "iterations": 16, "improvement": 0.01}
-ON_CPU = {"samples": 192, "iterations": 8, "improvement": 0.0}
-"""What is not given, by device. With few samples the best one improves little in a round, and yet rounds add up."""
+ON_GPU = {"samples": 2048, "iterations": 16}
+ON_CPU = {"samples": 192, "iterations": 8}
+"""What is not given, by device."""
 FLOATING = 0.02
 """Height above or below the floor from which it is told [m]."""
 
@@ -144,7 +144,7 @@ def _settings(order: "Retarget", motion: Motion) -> Settings:
     given = {name: getattr(order, name) for name in usual if getattr(order, name) is not None}
     chosen: dict[str, Any] = {**usual, **given}
     guidance = order.guidance if order.guidance is not None else float(bool(motion.objects))
-    return Settings(horizon=order.horizon, dt=order.dt, guidance=guidance, **chosen)
+    return Settings(horizon=order.horizon, dt=order.dt, improvement=order.improvement, guidance=guidance, **chosen)
 
 
 def _head(order: "Retarget", problem: Problem, settings: Settings, physics: Physics[Any, Any]) -> dict[str, Any]:

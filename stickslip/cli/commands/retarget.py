@@ -38,8 +38,8 @@ class Retarget:
     """Rollouts of a round; default: 2048 on a GPU, 192 on a CPU."""
     iterations: int | None = None
     """Rounds of an optimisation, at most; default: 16 on a GPU, 8 on a CPU."""
-    improvement: float | None = None
-    """A round that improves the cost by less is the last; default: 0.01 on a GPU, 0 on a CPU: none is."""
+    improvement: float = 0.0
+    """A round that improves the cost by less is the last; 0: none is."""
     horizon: int = 48
     """Time steps of a rollout."""
     dt: float = 1.0 / 60.0

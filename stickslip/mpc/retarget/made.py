@@ -1,7 +1,7 @@
 """Motions of our own, and motions for tests: spoiled ones, and ones that physics can follow exactly.
 
-Our own are made from keyframes. They are kinematic, as recorded motions are: balance is roughly right, forces are not
-considered.
+Our own are made from keyframes. They are kinematic, as recorded motions are: no physics made them. Keyframes of getup
+and cartwheel were varied until contacts could give most of the forces that they need (`support.py`).
 """
 
 import dataclasses
@@ -144,78 +144,80 @@ def kick() -> Motion:
 
 
 def getup() -> Motion:
-    """From lying on the back: bend the knees, sit up with the hands behind, come over the feet, stand up."""
-    x, y = 0.3, STANCE[1]
+    """From lying on the back: sit up, pull in the legs with the hands behind, come over the feet, stand up."""
+    x, y, back = 0.18, STANCE[1], -0.5 * math.pi
+    lying = {"hip_pitch": 0.0, "knee": 0.05, "ankle_pitch": 0.0, "shoulder_roll": 0.25, "elbow": 1.5}
+    lying |= {"shoulder_pitch": 0.0}
+    sitting = {"hip_pitch": -1.35, "knee": 0.1, "ankle_pitch": 0.0, "waist_pitch": 0.14, "shoulder_roll": 0.35}
+    sitting |= {"shoulder_pitch": -0.15, "elbow": 1.73}
+    pulled = {"hip_pitch": -2.0, "knee": 2.0, "waist_pitch": 0.22, "shoulder_roll": 0.35}
+    pulled |= {"shoulder_pitch": 0.79, "elbow": 1.4}
+    over = {"hip_pitch": -2.1, "knee": 2.3, "ankle_pitch": -0.6, "waist_pitch": 0.04, "shoulder_roll": 0.3}
+    over |= {"shoulder_pitch": -0.35, "elbow": 0.34}
+    crouching = {"hip_pitch": -2.0, "knee": 2.3, "ankle_pitch": -0.8, "waist_pitch": 1.15}
+    crouching |= {"shoulder_pitch": -0.57, "elbow": 0.32}
+    rising = {"hip_pitch": -1.2, "knee": 1.4, "ankle_pitch": -0.5, "waist_pitch": 0.09, "shoulder_pitch": -1.6}
     there = (x - STANCE[0], 0.0, HEIGHT)
-    lying = {
-        "hip_pitch": 0.0,
-        "knee": 0.05,
-        "ankle_pitch": 0.0,
-        "shoulder_pitch": 0.0,
-        "shoulder_roll": 0.25,
-        "elbow": 1.5,
-    }
-    rising = {"hip_pitch": -0.9, "knee": 1.9, "ankle_pitch": 0.3, "waist_pitch": 0.4, "shoulder_pitch": -0.4}
-    rising |= {"shoulder_roll": 0.35, "elbow": 1.4}
-    sitting = {"hip_pitch": -1.6, "knee": 2.0, "waist_pitch": 0.45, "shoulder_pitch": 0.35, "shoulder_roll": 0.35}
-    sitting |= {"elbow": 1.4}
-    crouching = {"hip_pitch": -2.0, "knee": 2.3, "ankle_pitch": -0.8, "waist_pitch": 0.5, "shoulder_pitch": -1.9}
-    swinging = {"shoulder_pitch": -0.4, "shoulder_roll": 0.7, "elbow": 0.7}
     keys = [
-        Key(0.0, (0.0, 0.0, 0.07), (0.0, -0.5 * math.pi, 0.0), lying),
-        Key(0.3, (0.0, 0.0, 0.07), (0.0, -0.5 * math.pi, 0.0), lying),
-        Key(1.2, (0.0, 0.0, 0.08), (0.0, -1.2, 0.0), rising),
-        Key(2.0, (0.0, 0.0, 0.115), (0.0, -0.3, 0.0), sitting),
-        Key(2.4, (0.08, 0.0, 0.21), (0.0, 0.15, 0.0), {**crouching, **swinging}),
-        Key(2.8, (0.18, 0.0, 0.30), (0.0, 0.55, 0.0), crouching),
-        Key(3.1, (0.22, 0.0, 0.36), (0.0, 0.6, 0.0), crouching),
-        Key(4.3, there),
-        Key(4.6, there),
+        Key(0.0, (0.0, 0.0, 0.07), (0.0, back, 0.0), lying),
+        Key(0.3, (0.0, 0.0, 0.07), (0.0, back, 0.0), lying),
+        Key(1.25, (-0.12, 0.0, 0.155), (0.0, -0.43, 0.0), sitting),
+        Key(1.9, (-0.02, 0.0, 0.118), (0.0, -0.34, 0.0), pulled),
+        Key(2.85, (0.1, 0.0, 0.208), (0.0, 0.27, 0.0), over),
+        Key(3.8, (x - 0.06, 0.0, 0.314), (0.0, 0.66, 0.0), crouching),
+        Key(4.75, (x - 0.13, 0.0, 0.533), (0.0, 0.41, 0.0), rising),
+        Key(5.7, there),
+        Key(6.0, there),
     ]
     paths = {}
     for side, sign in (("left", 1.0), ("right", -1.0)):
         points = [
-            (0.0, (0.79, sign * y, 0.102), (0.0, -0.5 * math.pi, 0.0)),
-            (0.3, (0.79, sign * y, 0.102), (0.0, -0.5 * math.pi, 0.0)),
-            (0.75, (0.5, sign * y, 0.06), (0.0, -0.5, 0.0)),
-            (1.2, (x, sign * y, 0.0), (0.0, 0.0, 0.0)),
+            (0.0, (0.79, sign * y, 0.102), (0.0, back, 0.0)),
+            (1.25, (0.67, sign * y, 0.102), (0.0, back, 0.0)),
+            (1.58, (0.48, sign * y, 0.15), (0.0, -0.6, 0.0)),
+            (1.9, (x, sign * y, 0.0), (0.0, 0.0, 0.0)),
         ]
-        paths[f"{side}_foot"] = Path(points, [(1.2, 4.6)])
-        paths[f"{side}_hand"] = planted(f"{side}_hand", (1.7, 2.0), at=(-0.15, sign * 0.28))
+        paths[f"{side}_foot"] = Path(points, [(1.9, 6.0)])
+        hand = planted(f"{side}_hand", (1.37, 1.8), at=(-0.14, sign * 0.38))
+        paths[f"{side}_hand"] = hand
     return animate("getup", keys, paths)
 
 
 def cartwheel() -> Motion:
     """Sideways to the left over both hands: left hand, right hand, right foot, left foot. The base turns by -2 pi."""
-    far, last, wide, hand = 2.1, 4.6, 0.25, 0.9
-    arms = {"shoulder_pitch": -2.9, "shoulder_roll": 0.6, "elbow": 1.5}
+    far, last, wide, hand = 2.1, 5.28, 0.25, 0.81
+    arms = {"shoulder_pitch": -2.9, "shoulder_roll": 0.75, "elbow": 1.5}
     legs = {"hip_roll": 0.35, "hip_pitch": -0.1, "knee": 0.2, "ankle_pitch": -0.1}
     split = {"hip_roll": 0.8, "hip_pitch": 0.0, "knee": 0.1, "ankle_pitch": 0.2, **arms}
-    bent = {"left_hip_pitch": -0.25, "left_knee": 0.5, "left_ankle_pitch": -0.25}
+    bent = {**split, "left_hip_pitch": -0.25, "left_knee": 0.5, "left_ankle_pitch": -0.25}
 
     def key(time: float, across: float, height: float, roll: float, pose: Mapping[str, float]) -> Key:
         return Key(time, (0.0, across, height), (-roll, 0.0, 0.0), pose)
 
+    lifted = {**bent, "left_hip_roll": 0.51, "right_hip_roll": -0.71, "waist_roll": -0.28}
+    tipped = {**bent, "left_hip_roll": 1.23, "right_hip_roll": -0.94, "waist_roll": -0.41}
     first = [
-        key(0.0, 0.0, 0.73, 0.0, {**legs, "shoulder_roll": 0.6}),
-        key(0.8, 0.03, 0.73, 0.0, {**legs, **arms}),
-        key(1.3, 0.30, 0.74, 0.9, {**split, **bent, "left_hip_roll": 0.95, "waist_roll": -0.2}),
-        key(1.7, 0.54, 0.64, 1.9, {**split, **bent, "left_hip_roll": 1.68, "waist_roll": -0.4}),
-        key(2.1, 0.88, 0.70, 2.75, split),
+        key(0.0, 0.0, 0.797, 0.0, {**legs, "shoulder_roll": 1.45}),
+        key(0.78, 0.146, 0.637, 0.064, {**legs, **arms}),
+        key(1.3, 0.287, 0.826, 0.913, lifted),
+        key(1.7, 0.561, 0.69, 1.994, tipped),
+        key(2.08, 0.903, 0.772, 2.781, {**split, "waist_roll": 0.33}),
     ]
     second = [  # the first half backwards, seen from the other side
         key(last - k.time, far - k.pos[1], k.pos[2], 2.0 * math.pi + k.turn[0], mirrored(k.pose))
         for k in reversed(first)
     ]
-    middle = key(0.5 * last, 0.5 * far, 0.75, math.pi, split)
+    middle = key(0.5 * last, 0.5 * far, 0.856, math.pi, split)
+    on, off = 1.63, 0.72  # the left foot leaves the floor, and the right one
+    down, both = 1.74, 1.94  # the left hand touches it, and the right one
     paths = {
-        "left_foot": planted("left_foot", (0.0, 1.66), (last - 0.7, last), at=(0.0, wide)),
-        "right_foot": planted("right_foot", (0.0, 0.7), (last - 1.66, last), at=(0.0, -wide)),
-        "left_hand": planted("left_hand", (1.74, last - 2.1), at=(0.0, hand)),
-        "right_hand": planted("right_hand", (2.1, last - 1.74), at=(0.0, far - hand)),
+        "left_foot": planted("left_foot", (0.0, on), (last - off, last), at=(0.0, wide)),
+        "right_foot": planted("right_foot", (0.0, off), (last - on, last), at=(0.0, -wide)),
+        "left_hand": planted("left_hand", (down, last - both), at=(0.0, hand)),
+        "right_hand": planted("right_hand", (both, last - down), at=(0.0, far - hand)),
     }
     for foot, start in (("left_foot", wide), ("right_foot", -wide)):
-        points = flat((0.0, 0.0, start, 0.0), (2.2, 0.0, start, 0.0), (2.4, 0.0, start + far, 0.0))
+        points = flat((0.0, 0.0, start, 0.0), (0.48 * last, 0.0, start, 0.0), (0.52 * last, 0.0, start + far, 0.0))
         paths[foot] = dataclasses.replace(paths[foot], points=points)
     return animate("cartwheel", [*first, middle, *second], paths)
 
@@ -323,15 +325,24 @@ MOTIONS: dict[str, Made] = {
 }
 
 
-def make(name: str) -> Motion:
-    """The motion of that name; raises InputError, which names those there are."""
-    if name not in MOTIONS:
-        raise unknown("motion", name, MOTIONS)
-    return MOTIONS[name].make()
-
-
 SPOILED = ("sunk", "sliding", "faster")
 """Ways to spoil a motion: 3 cm into the floor; all of it slides sideways by 5 cm and back, once in 2 s; 20 % faster."""
+
+
+def find(name: str) -> Made:
+    """The motion of that name, as kick, or spoiled, as kick-sliding; raises InputError, which names those there are."""
+    if name in MOTIONS:
+        return MOTIONS[name]
+    stem, _, how = name.rpartition("-")
+    if stem not in MOTIONS or how not in SPOILED:
+        raise unknown("motion", name, MOTIONS)
+    own = MOTIONS[stem]
+    return Made(f"{own.summary}; {how}", own.robot, lambda: spoiled(own.make(), how))
+
+
+def make(name: str) -> Motion:
+    """The motion of that name; see `find`."""
+    return find(name).make()
 
 
 def spoiled(motion: Motion, how: str) -> Motion:

@@ -25,7 +25,7 @@ class Weights:
 @checked
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Parameters of annealed MPPI; the defaults are SPIDER's for humanoids."""
+    """Parameters of annealed MPPI; the defaults are SPIDER's for humanoids, but for `improvement` (0.01)."""
 
     samples: int = parameter(2048, "rollouts of a round", 2)
     horizon: int = parameter(48, "time steps of a rollout", 2)
@@ -44,7 +44,7 @@ class Settings:
         0.6, "temperature of the weights, in standard deviations of the cost", 0.0, above=True
     )
     spread_floor: float = parameter(0.01, "added to that standard deviation", 0.0)
-    improvement: float = parameter(0.01, "a round that improves the cost by less is the last; 0: none is", 0.0)
+    improvement: float = parameter(0.0, "a round that improves the cost by less is the last; 0: none is", 0.0)
     patience: int = parameter(1, "rounds in a row that must improve by less", 1)
     guidance: float = parameter(
         0.0, "share of guidance in the first round: forces that pull objects, or the base, to the reference", 0.0, 1.0
