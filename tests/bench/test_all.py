@@ -1,6 +1,6 @@
 """Every experiment in its small form, from the command line to the page.
 
-Each runs with every third method, beginning with another one each time: thirty experiments are enough for every method
+Each runs with every fourth method, beginning with another one each time: thirty experiments are enough for every method
 to meet its share of them. All methods with all experiments, in full, are in the stored results.
 """
 
@@ -26,7 +26,7 @@ from tests.conftest import DEVICES
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-NTH = 3
+NTH = 4
 
 
 def share_of(name: str) -> list[str]:
