@@ -185,8 +185,8 @@ def getup() -> Motion:
 
 def cartwheel() -> Motion:
     """Sideways to the left over both hands: left hand, right hand, right foot, left foot. The base turns by -2 pi."""
-    far, last, wide, hand = 2.1, 5.28, 0.25, 0.81
-    arms = {"shoulder_pitch": -2.9, "shoulder_roll": 0.75, "elbow": 1.5}
+    far, last, wide, hand = 2.04, 5.47, 0.26, 0.79
+    arms = {"shoulder_pitch": -2.9, "shoulder_roll": 0.68, "elbow": 1.5}
     legs = {"hip_roll": 0.35, "hip_pitch": -0.1, "knee": 0.2, "ankle_pitch": -0.1}
     split = {"hip_roll": 0.8, "hip_pitch": 0.0, "knee": 0.1, "ankle_pitch": 0.2, **arms}
     bent = {**split, "left_hip_pitch": -0.25, "left_knee": 0.5, "left_ankle_pitch": -0.25}
@@ -194,21 +194,21 @@ def cartwheel() -> Motion:
     def key(time: float, across: float, height: float, roll: float, pose: Mapping[str, float]) -> Key:
         return Key(time, (0.0, across, height), (-roll, 0.0, 0.0), pose)
 
-    lifted = {**bent, "left_hip_roll": 0.51, "right_hip_roll": -0.71, "waist_roll": -0.28}
-    tipped = {**bent, "left_hip_roll": 1.23, "right_hip_roll": -0.94, "waist_roll": -0.41}
+    lifted = {**bent, "left_hip_roll": 0.51, "right_hip_roll": -0.76, "waist_roll": -0.42}
+    tipped = {**bent, "left_hip_roll": 1.07, "right_hip_roll": -0.82, "waist_roll": -0.35}
     first = [
-        key(0.0, 0.0, 0.797, 0.0, {**legs, "shoulder_roll": 1.45}),
-        key(0.78, 0.146, 0.637, 0.064, {**legs, **arms}),
-        key(1.3, 0.287, 0.826, 0.913, lifted),
-        key(1.7, 0.561, 0.69, 1.994, tipped),
-        key(2.08, 0.903, 0.772, 2.781, {**split, "waist_roll": 0.33}),
+        key(0.0, 0.0, 0.789, 0.0, {**legs, "shoulder_roll": 1.69}),
+        key(0.74, 0.097, 0.655, 0.066, {**legs, **arms}),
+        key(1.31, 0.275, 0.809, 1.056, lifted),
+        key(1.69, 0.561, 0.627, 1.929, tipped),
+        key(2.09, 0.926, 0.788, 2.462, {**split, "waist_roll": 0.17}),
     ]
     second = [  # the first half backwards, seen from the other side
         key(last - k.time, far - k.pos[1], k.pos[2], 2.0 * math.pi + k.turn[0], mirrored(k.pose))
         for k in reversed(first)
     ]
-    middle = key(0.5 * last, 0.5 * far, 0.856, math.pi, split)
-    on, off = 1.63, 0.72  # the left foot leaves the floor, and the right one
+    middle = key(0.5 * last, 0.5 * far, 0.825, math.pi, split)
+    on, off = 1.62, 0.7  # the left foot leaves the floor, and the right one
     down, both = 1.74, 1.94  # the left hand touches it, and the right one
     paths = {
         "left_foot": planted("left_foot", (0.0, on), (last - off, last), at=(0.0, wide)),
