@@ -17,7 +17,8 @@ from stickslip import files, spec
 from stickslip.cli.output import make_folder
 from stickslip.cli.plan_store import Store
 from stickslip.errors import InputError, StickslipError
-from stickslip.mpc.retarget import film, formats, made, rollout, score
+from stickslip.mpc.retarget import files as motions
+from stickslip.mpc.retarget import film, made, rollout, score
 from stickslip.mpc.retarget.batch import check_physics
 from stickslip.mpc.retarget.motion import Motion
 from stickslip.mpc.retarget.problem import Problem, compile_problem
@@ -123,15 +124,15 @@ def load(name: str, order: "Retarget") -> tuple[Motion, Robot]:
         if not path.exists():
             known = ", ".join(made.MOTIONS)
             raise InputError(f"{name!r} is neither a file nor one of our motions: {known}")
-        motion, usual = formats.load(path, fps=order.fps, quat=order.quat, begin=order.begin, end=order.end), "g1"
+        motion, usual = motions.load(path, fps=order.fps, quat=order.quat, begin=order.begin, end=order.end), "g1"
     robot = find(order.robot or usual)
     mjm = robot.build(Options(order.servo, order.self_collision)).compile()
-    motion = formats.check(motion, mjm, robot.base)
+    motion = motions.check(motion, mjm, robot.base)
     if motion.base is not None:
         if order.ground:
-            motion = formats.grounded(motion, mjm, robot.base)
+            motion = motions.grounded(motion, mjm, robot.base)
         else:
-            height = formats.floating(motion, mjm, robot.base)
+            height = motions.floating(motion, mjm, robot.base)
             if abs(height) > FLOATING:
                 way = "floats above" if height > 0.0 else "is sunk into"
                 told = f"it {way} the floor by {1e3 * abs(height):.0f} mm in the median; --ground shifts it"
@@ -195,7 +196,7 @@ def _write(ran: Retargeted, order: "Retarget", stem: str, first: bool) -> list[P
         own = rollout.motion_of(ran)
         suffix = ".csv" if order.export == "lafan1" else ".npz"
         target = order.out / f"{stem}-{ran.seed}-{order.export}{suffix}"
-        written.append(formats.export(own, target, order.export, mjm=ran.problem.mjm, base=ran.problem.robot.base))
+        written.append(motions.export(own, target, order.export, mjm=ran.problem.mjm, base=ran.problem.robot.base))
     if first and not order.no_video:
         shown, steps = film.pictures(ran)
         written.append(files.write_bytes_atomic(order.out / f"{stem}.png", film.strip(ran, shown, steps)))

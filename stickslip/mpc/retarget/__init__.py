@@ -1,6 +1,6 @@
 """Motion retargeting: from a kinematic motion to controls whose simulated motion stays close to it."""
 
-from stickslip.mpc.retarget.formats import check, export, floating, grounded, load
+from stickslip.mpc.retarget.files import check, export, floating, grounded, load
 from stickslip.mpc.retarget.made import MOTIONS, make
 from stickslip.mpc.retarget.motion import Motion
 from stickslip.mpc.retarget.problem import Problem, compile_problem

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stickslip.errors import InputError
-from stickslip.mpc.retarget.deepmimic import JOINTS, human_targets, read_human
-from stickslip.mpc.retarget.formats import load
+from stickslip.mpc.retarget.files import load
+from stickslip.mpc.retarget.files.deepmimic import JOINTS, human_targets, read_human
 from stickslip.mpc.retarget.motion import exponential
 
 HIP = 0.084887

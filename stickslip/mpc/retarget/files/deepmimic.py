@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stickslip.errors import InputError
-from stickslip.mpc.retarget.checks import TOLD
+from stickslip.mpc.retarget.files.checks import TOLD
 from stickslip.mpc.retarget.motion import Array, exponential, multiplied, slerp
 
 COLUMNS = 44

@@ -1,8 +1,4 @@
-"""Motions from files and to files: the format is told by suffix and content.
-
-Readers are in `qpos_files` and `body_files`; what goes to files is in `export`, checks against a model are in `checks`
-and `ground`, and humans in `deepmimic`.
-"""
+"""Motions from files: the format is told by suffix and content."""
 
 import dataclasses
 import os
@@ -10,17 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from stickslip.errors import InputError, unknown
-from stickslip.mpc.retarget.arrays import NEEDS, open_arrays, refuse_pickle
-from stickslip.mpc.retarget.body_files import read_hdmi, read_mjlab
-from stickslip.mpc.retarget.checks import ORDERS, check, jump_notes
-from stickslip.mpc.retarget.deepmimic import human_targets, is_deepmimic
-from stickslip.mpc.retarget.export import export, save
-from stickslip.mpc.retarget.given import Given
-from stickslip.mpc.retarget.ground import floating, grounded
+from stickslip.mpc.retarget.files.arrays import NEEDS, open_arrays, refuse_pickle
+from stickslip.mpc.retarget.files.body_files import read_hdmi, read_mjlab
+from stickslip.mpc.retarget.files.checks import ORDERS, jump_notes
+from stickslip.mpc.retarget.files.deepmimic import is_deepmimic
+from stickslip.mpc.retarget.files.given import Given
+from stickslip.mpc.retarget.files.qpos_files import read_csv, read_own, read_qpos
 from stickslip.mpc.retarget.motion import Motion
-from stickslip.mpc.retarget.qpos_files import read_csv, read_own, read_qpos
-
-__all__ = ["check", "export", "floating", "grounded", "human_targets", "load", "save"]
 
 PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".p")
 """Suffixes of files that run code when they are read."""
