@@ -6,7 +6,7 @@ import pytest
 
 from stickslip.errors import InputError
 from stickslip.mpc.retarget.files import check, floating, grounded
-from stickslip.mpc.retarget.files.ground import lowest
+from stickslip.mpc.retarget.ground import lowest
 from stickslip.mpc.retarget.motion import Motion, exponential
 
 SHAPES = {

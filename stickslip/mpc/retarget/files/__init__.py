@@ -8,6 +8,6 @@ from stickslip.mpc.retarget.files.checks import check
 from stickslip.mpc.retarget.files.deepmimic import human_targets
 from stickslip.mpc.retarget.files.export import export, save
 from stickslip.mpc.retarget.files.formats import load
-from stickslip.mpc.retarget.files.ground import floating, grounded, lowest
+from stickslip.mpc.retarget.ground import floating, grounded, lowest
 
 __all__ = ["check", "export", "floating", "grounded", "human_targets", "load", "lowest", "save"]

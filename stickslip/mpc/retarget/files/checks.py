@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 
 from stickslip.errors import InputError
-from stickslip.mpc.retarget.files.ground import FLOATS, floating
+from stickslip.mpc.retarget.ground import FLOATS, floating
 from stickslip.mpc.retarget.motion import UNIT, Array, Motion
 
 JOINT_SPEED = 50.0

@@ -10,8 +10,8 @@ import numpy as np
 
 from stickslip.errors import InputError, unknown
 from stickslip.files import write_bytes_atomic
-from stickslip.mpc.retarget.files.ground import robot_bodies
 from stickslip.mpc.retarget.g1_joints import G1_JOINTS
+from stickslip.mpc.retarget.ground import robot_bodies
 from stickslip.mpc.retarget.motion import Array, Motion, qpos_of, velocities
 
 FORMATS = ("stickslip", "lafan1", "mjlab")
