@@ -64,6 +64,18 @@ def lowest(motion: Motion, mjm: mujoco.MjModel, base: str = "") -> Array:
     return heights
 
 
+def object_height(motion: Motion, mjm: mujoco.MjModel, thing: str, base: str = "") -> float:
+    """Height over the floor of the lowest point of an object in the first frame [m]."""
+    floor, mjd = floor_of(mjm), mujoco.MjData(mjm)
+    mjd.qpos[:] = qpos_of(motion, mjm, base)[0]
+    mujoco.mj_kinematics(mjm, mjd)
+    free = [mjm.body(mjm.jnt_bodyid[j]) for j in np.flatnonzero(mjm.jnt_type == mujoco.mjtJoint.mjJNT_FREE)]
+    body = next(b.id for b in free if thing in (b.name, mjm.joint(b.jntadr[0]).name))
+    geoms = np.flatnonzero((mjm.geom_bodyid == body) & np.isin(mjm.geom_type, _SHAPES))
+    low = min((mjd.geom_xpos[g, 2] - reach(mjm, g, mjd.geom_xmat[g, 6:]) for g in geoms), default=mjd.xpos[body, 2])
+    return float(low - (0.0 if floor is None else mjd.geom_xpos[floor, 2]))
+
+
 def robot_bodies(motion: Motion, mjm: mujoco.MjModel, base: str = "") -> list[int]:
     """Bodies of the kinematic trees that the motion's base and joints move, objects left out."""
     free = [int(j) for j in np.flatnonzero(mjm.jnt_type == mujoco.mjtJoint.mjJNT_FREE)]
