@@ -71,7 +71,7 @@ def object_height(motion: Motion, mjm: mujoco.MjModel, thing: str, base: str = "
     mujoco.mj_kinematics(mjm, mjd)
     free = [mjm.body(mjm.jnt_bodyid[j]) for j in np.flatnonzero(mjm.jnt_type == mujoco.mjtJoint.mjJNT_FREE)]
     body = next(b.id for b in free if thing in (b.name, mjm.joint(b.jntadr[0]).name))
-    geoms = np.flatnonzero((mjm.geom_bodyid == body) & np.isin(mjm.geom_type, _SHAPES))
+    geoms = np.flatnonzero((mjm.geom_bodyid == body) & np.isin(mjm.geom_type, _SHAPES)).tolist()
     low = min((mjd.geom_xpos[g, 2] - reach(mjm, g, mjd.geom_xmat[g, 6:]) for g in geoms), default=mjd.xpos[body, 2])
     return float(low - (0.0 if floor is None else mjd.geom_xpos[floor, 2]))
 

@@ -173,7 +173,8 @@ def smoothed(values: Array, width: float) -> Array:
     """Values (T,) through a Gaussian filter; `width` is its standard deviation in frames. Ends are continued."""
     reach = max(1, math.ceil(3.0 * width))
     weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / max(width, 1e-9)) ** 2)
-    return np.convolve(np.pad(values, reach, mode="edge"), weights / weights.sum(), mode="valid")
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(values, reach, mode="edge"), len(weights))
+    return windows @ (weights / weights.sum())
 
 
 def rotated(quat: Array, vector: Array | tuple[float, ...]) -> Array:
