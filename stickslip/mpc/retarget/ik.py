@@ -5,7 +5,8 @@ Each iteration solves, for the change dq of the joints and of a free base,
     (J^T W J + (mu + k) I) dq = J^T W e - k (q - posture)
 
 with errors e of the targets, their Jacobian J and weights W. Joints that would leave their range are put at its end,
-and the others are solved for again.
+and the others are solved for again. Targets that are only lower bounds of a height count if the solution without them
+would be below.
 """
 
 import dataclasses
@@ -20,6 +21,8 @@ from stickslip.mpc.retarget.motion import Array
 
 BODY, SITE, COM = "body", "site", "com"
 KINDS = (SITE, BODY, COM)
+_ROUNDS = 8
+"""How often lower bounds are taken in or left out in an iteration."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,6 +38,7 @@ class Target:
         turn: weight of the squared angle in rad^2
         point: point of a body, in its frame, that is to be there; None: its origin [m]  (3,)
         origin: body from whose origin `pos` is measured, in the axes of the world; empty: the world's
+        above: its height may be larger than that of `pos`, and its other coordinates are any
     """
 
     name: str
@@ -45,6 +49,7 @@ class Target:
     turn: float = 0.1
     point: Array | None = None
     origin: str = ""
+    above: bool = False
 
 
 Targets = list[Target] | Callable[[mujoco.MjData], list[Target]]
@@ -122,7 +127,8 @@ class Solver:
         """The solution dq (nv,) of one iteration; joints stay from `low` to `high`."""
         self._place(qpos)
         found = targets(self._mjd) if callable(targets) else targets
-        errors, rows, weights = (np.concatenate(parts) for parts in zip(*map(self._error, found), strict=True))
+        firm = [self._error(target) for target in found if not target.above]
+        errors, rows, weights = (np.concatenate(parts) for parts in zip(*firm, strict=True))
         nv, pull = self.mjm.nv, self.settings.pull
         matrix = rows.T @ (weights[:, None] * rows) + self.settings.damping * np.eye(nv)
         vector = rows.T @ (weights * errors)
@@ -130,7 +136,25 @@ class Solver:
         vector[self._dof_of] -= pull * (qpos - posture)[self._qpos_of]
         room = np.full((2, nv), np.inf) * [[-1.0], [1.0]]
         room[:, self._dof_of] = low - qpos[self._qpos_of], high - qpos[self._qpos_of]
-        change, free = np.zeros(nv), self._moving.copy()
+        change = self._within(matrix, vector, room)
+        bounds = [self._error(target) for target in found if target.above]
+        if not bounds:
+            return change
+        lift, up, firmly = (np.array([part[k][2] for part in bounds]) for k in range(3))
+        held = np.zeros(len(lift), dtype=bool)
+        for _ in range(_ROUNDS):
+            short = lift - up @ change  # of one that is held and has too much, its target pulls it down
+            wanted = np.where(held, short > 0.0, short > 1e-6)
+            if (wanted == held).all():
+                break
+            held = wanted
+            weighed = firmly[held, None] * up[held]
+            change = self._within(matrix + up[held].T @ weighed, vector + weighed.T @ lift[held], room)
+        return change
+
+    def _within(self, matrix: Array, vector: Array, room: Array) -> Array:
+        """The solution of a system, within limits (2, nv) of its entries."""
+        change, free = np.zeros(len(vector)), self._moving.copy()
         while free.any():
             rest = vector[free] - matrix[np.ix_(free, ~free)] @ change[~free]
             change[free] = np.linalg.solve(matrix[np.ix_(free, free)], rest)

@@ -145,3 +145,19 @@ def test_targets_may_follow_the_robot(mjm):
 
     mjd = placed(mjm, Solver(mjm).solve(mjm.key_qpos[0], mirrored))
     assert np.linalg.norm(mjd.site("left_hand").xpos * [1.0, -1.0, 1.0] - mjd.site("right_hand").xpos) < 5e-3
+
+
+def test_a_lower_bound_counts_only_below_it(mjm):
+    """A hand that is to go down stops at a bound; one that is higher than its bound is left alone."""
+    up = np.array([0.0, 0.0, 1e3])
+    low, high = np.array([0.3, 0.2, 0.5]), np.array([0.3, -0.2, 0.9])
+    targets = [*feet(mjm), Target("left_hand", low), Target("right_hand", high)]
+    bounds = [
+        Target("left_hand", np.array([0.0, 0.0, 0.7]), weight=up, above=True),
+        Target("right_hand", np.array([0.0, 0.0, 0.7]), weight=up, above=True),
+    ]
+    free, held = (placed(mjm, Solver(mjm).solve(mjm.key_qpos[0], ts)) for ts in (targets, [*targets, *bounds]))
+    assert free.site("left_hand").xpos[2] < 0.52
+    assert held.site("left_hand").xpos[2] == pytest.approx(0.7, abs=2e-3)
+    assert np.linalg.norm(held.site("left_hand").xpos[:2] - low[:2]) < 5e-3  # only its height is bounded
+    assert np.linalg.norm(held.site("right_hand").xpos - free.site("right_hand").xpos) < 5e-3

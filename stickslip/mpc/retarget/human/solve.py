@@ -42,8 +42,12 @@ _SMOOTH = 0.05
 """Standard deviation of the filter of the height [s]."""
 _SETTLE = 10
 """How often the first frame is solved."""
-_DEEP = 1e-3
-"""Depth at which a point is held at the floor [m]."""
+_LIES = 5e-3
+"""Height up to which the robot touches the floor [m]."""
+_NEAR = 0.05
+"""Height of points that are kept out of the floor [m]."""
+_HOME, _CALM = 3e-3, 0.02
+"""Pull of joints towards the home posture, and towards the frame before."""
 _FLOOR, _STANDING = 300.0, 300.0
 _PELVIS, _CHEST, _FOOT, _TILT, _KNEE, _ARM = 1.0, 0.3, 3.0, 0.2, 0.2, 3.0
 """Weights of positions [1/m^2] and of orientations [1/rad^2]."""
@@ -75,9 +79,19 @@ def onto(human: Human, robot: Robot | None = None, progress: Progress | None = N
                 progress((number + share) / PASSES)
 
         found = _solve(mjm, robot, human, _Wanted(mjm, human, tracks, sizes, shift), tell)
-        shift = shift - smoothed(found.low - tracks.clearance, _SMOOTH * human.fps)
+        shift = shift + smoothed(_correction(tracks, found), _SMOOTH * human.fps)
     assert found is not None
     return _motion(human, robot, mjm, tracks, found)
+
+
+def _correction(tracks: Tracks, found: "_Found") -> Array:
+    """What is to be added to heights (T,): where the robot is too high or low; where the floor has lifted its pelvis.
+
+    The second is for a robot that lies, and not for one that stands: its legs follow the pelvis.
+    """
+    stands = np.max([limb.share for limb in tracks.limbs.values()], axis=0)
+    lifted = np.where(found.low < tracks.clearance + _LIES, np.maximum(found.lifted, 0.0), 0.0)
+    return (1.0 - stands) * lifted - (found.low - tracks.clearance)
 
 
 def _check(mjm: mujoco.MjModel, robot: Robot) -> None:
@@ -122,15 +136,19 @@ class _Wanted:
         self.lift = np.outer(shift, [0.0, 0.0, 1.0])
         root = mjm.body_rootid[mjm.body(PELVIS).id]
         self.points = FloorPoints(mjm, np.flatnonzero(mjm.body_rootid == root).tolist())
-        self._bodies = [mjm.body(int(body)).name for body in self.points.bodies]
+        up = np.array([0.0, 0.0, _FLOOR])
+        self._floor = [
+            Target(mjm.body(int(body)).name, np.array([0.0, 0.0, self.points.level + radius]), None, ik.BODY, up,
+                   point=place, above=True)
+            for body, place, radius in zip(self.points.bodies, self.points.places, self.points.radii, strict=True)
+        ]  # fmt: skip
 
     def at(self, i: int) -> Callable[[mujoco.MjData], list[Target]]:
-        """Targets of frame i, given where the robot is: it may be in the floor."""
-        still, held = self._still(i), np.zeros(len(self.points.bodies), dtype=bool)
+        """Targets of frame i, given where the robot is: points near the floor must not get below it."""
+        still = self._still(i)
 
         def targets(mjd: mujoco.MjData) -> list[Target]:
-            held[self.points.heights(mjd) < -_DEEP] = True  # and stays so, or it would go in and out
-            return [*still, *self._floor(held)]
+            return [*still, *(self._floor[k] for k in np.flatnonzero(self.points.heights(mjd) < _NEAR))]
 
         return targets
 
@@ -164,15 +182,6 @@ class _Wanted:
             targets.append(Target(f"{side}_hand", hand.pos[i], None, ik.SITE, _STANDING * share**3))
         return targets
 
-    def _floor(self, held: NDArray[np.bool_]) -> list[Target]:
-        """Points that were in the floor, at its height."""
-        points, up = self.points, np.array([0.0, 0.0, _FLOOR])
-        return [
-            Target(self._bodies[k], np.array([0.0, 0.0, points.level + points.radii[k]]), None, ik.BODY, up,
-                   point=points.places[k])
-            for k in np.flatnonzero(held)
-        ]  # fmt: skip
-
 
 def _between(free: float, standing: float, share: float) -> float:
     return free + (standing - free) * share**3
@@ -185,18 +194,21 @@ class _Found:
     Attributes:
         qpos: positions                                                                  (T, nq)
         low: height of the lowest point over the floor [m]                               (T,)
+        lifted: height of the pelvis over its target [m]                                 (T,)
         missed: distances to the targets by name: pelvis, feet and hands [m]             (T,) each
     """
 
     qpos: Array
     low: Array
+    lifted: Array
     missed: dict[str, Array]
 
 
 def _solve(mjm: mujoco.MjModel, robot: Robot, human: Human, wanted: _Wanted, tell: Progress) -> _Found:
     """All frames, one after the other."""
     fixed = (robot.object,) if robot.object else ()
-    solver = ik.Solver(mjm, ik.Settings(iterations=12, damping=0.02, pull=3e-3, enough=1e-4), fixed=fixed)
+    settings = ik.Settings(iterations=12, damping=0.02, pull=_HOME + _CALM, enough=1e-4)
+    solver = ik.Solver(mjm, settings, fixed=fixed)
     home, mjd = (mjm.key_qpos[0] if mjm.nkey else mjm.qpos0), mujoco.MjData(mjm)
     adr, qpos = int(mjm.joint(robot.base).qposadr[0]), home.copy()
     names = (PELVIS, *SITES)
@@ -206,14 +218,16 @@ def _solve(mjm: mujoco.MjModel, robot: Robot, human: Human, wanted: _Wanted, tel
     for i in range(count):
         for _ in range(1 if i else _SETTLE):
             targets = wanted.at(i)
-            qpos = solver.solve(qpos, targets, home, FASTEST / human.fps if i else np.inf)
+            posture = (_HOME * home + _CALM * qpos) / (_HOME + _CALM)  # of joints; the base is not pulled
+            qpos = solver.solve(qpos, targets, posture, FASTEST / human.fps if i else np.inf)
         frames[i] = mjd.qpos[:] = qpos
         mujoco.mj_kinematics(mjm, mjd)
         low[i] = wanted.points.heights(mjd).min()
         asked = {target.name: target for target in targets(mjd) if target.name in names and target.point is None}
         missed[i] = [far for far, _ in solver.residuals(qpos, [asked[name] for name in names])]
         tell((i + 1) / count)
-    return _Found(frames, low, dict(zip(names, missed.T, strict=True)))
+    lifted = frames[:, adr + 2] - (wanted.tracks.pelvis + wanted.lift)[:, 2]
+    return _Found(frames, low, lifted, dict(zip(names, missed.T, strict=True)))
 
 
 def _motion(human: Human, robot: Robot, mjm: mujoco.MjModel, tracks: Tracks, found: _Found) -> Motion:
@@ -259,5 +273,5 @@ def _notes(
         )
         told = ", ".join(f"{name.removesuffix('_joint')} in {100.0 * share:.0f} %" for share, name in shares[:5])
         more = f" and {len(shares) - 5} more" if len(shares) > 5 else ""
-        notes.append(f"joints at their limits: {told} of the frames{more}")
+        notes.append(f"joints at their limits, of the frames: {told}{more}")
     return notes

@@ -19,6 +19,8 @@ FOOT_SLOW, HAND_SLOW = (0.4, 0.8), (0.5, 1.0)
 """Speed likewise; hands roll over the floor [m/s]."""
 FLAT = 0.5
 """Angle of a sole to the floor up to which a foot stands [rad]."""
+PIVOT = 3.0
+"""Speed of the heading of a foot up to which it stands [rad/s]."""
 FADE = 0.12
 """Time in which a foot or hand goes over from its own path to the place where it stands [s]."""
 NEAR = 0.03
@@ -104,15 +106,12 @@ def scaled(human: Human, sizes: Sizes) -> Tracks:
 
 def _foot(human: Human, name: str, scale: float, wider: Array) -> Track:
     quat, place = human.orientations[name], human.positions[name]
-    up = rotated(quat, (0.0, 0.0, 1.0))
-    on = standing(
-        human.sole(name),
-        speeds(place, human.fps),
-        human.fps,
-        FOOT_LOW,
-        FOOT_SLOW,
-        np.arccos(np.clip(up[:, 2], -1.0, 1.0)) < FLAT,
-    )
+    level = np.arccos(np.clip(rotated(quat, (0.0, 0.0, 1.0))[:, 2], -1.0, 1.0)) < FLAT
+    forward = rotated(quat, (1.0, 0.0, 0.0))
+    heading = np.unwrap(np.arctan2(forward[:, 1], forward[:, 0]))
+    turning = np.abs(np.gradient(heading, 1.0 / human.fps)) > PIVOT
+    speed = speeds(place, human.fps)
+    on = standing(human.sole(name), speed, human.fps, FOOT_LOW, FOOT_SLOW, level & ~turning)
     return _held(scale * place + wider, quat, on, 0.0, human.fps)
 
 
