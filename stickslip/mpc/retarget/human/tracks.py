@@ -123,17 +123,18 @@ def _hand(human: Human, name: str, scale: float, radius: float) -> Track:
 
 def _held(free: Array, quat: Array, on: NDArray[np.bool_], height: float, fps: float) -> Track:
     """A path that keeps to one place, at a height and level, while something stands there."""
-    frames = np.arange(len(free))
+    frames, found = np.arange(len(free)), spans(on)
     total, there, turned = np.zeros(len(free)), np.zeros_like(free), quat
-    for begin, end in spans(on):
-        away = np.maximum(np.maximum(begin - frames, frames - (end - 1)), 0) / fps
-        part = np.clip(1.0 - away / FADE, 0.0, 1.0)
+    for k, (begin, end) in enumerate(found):
+        before = begin - found[k - 1][1] if k else np.inf
+        after = found[k + 1][0] - end if k + 1 < len(found) else np.inf
+        into, out = (min(FADE * fps, 0.5 * (gap + 1.0)) for gap in (before, after))  # nowhere two places at once
+        away = np.maximum(np.maximum((begin - frames) / into, (frames - end + 1) / out), 0.0)
+        part = np.clip(1.0 - away, 0.0, 1.0)
         part = part * part * (3.0 - 2.0 * part)
         forward = rotated(quat[begin:end], (1.0, 0.0, 0.0)).mean(axis=0)
         yaw = exponential(np.array([0.0, 0.0, np.arctan2(forward[1], forward[0])]))
         total += part
         there += part[:, None] * [*free[begin:end, :2].mean(axis=0), height]
         turned = slerp(turned, np.tile(yaw, (len(free), 1)), part)
-    share = np.minimum(total, 1.0)
-    mean = there / np.maximum(total, 1e-12)[:, None]
-    return Track(share[:, None] * mean + (1.0 - share[:, None]) * free, turned, share, on)
+    return Track(there + (1.0 - total[:, None]) * free, turned, total, on)
