@@ -261,7 +261,7 @@ def _notes(
     frame = int(found.missed[worst].argmax())
     median = float(np.median(np.concatenate(list(found.missed.values()))))
     notes = [
-        f"a human's motion, brought onto {robot.name} by inverse kinematics; scaled by {tracks.scale:.3f}, as the legs",
+        f"a human's motion, brought onto {robot.name} by inverse kinematics; scaled by {tracks.scale:.3f}, as its legs",
         f"pelvis, feet and hands are off their targets by {1e3 * median:.0f} mm in the median, and at most by "
         f"{1e3 * found.missed[worst][frame]:.0f} mm ({worst}, frame {frame})",
     ]
