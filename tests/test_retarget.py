@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from stickslip.cli import retarget as cli
+from stickslip.cli.commands.retarget import Retarget
 from stickslip.cli.main import FAILED, OK, USAGE, main
 from stickslip.mpc import retarget
 from stickslip.mpc.retarget import film, made, rollout
+from stickslip.mpc.retarget.files.deepmimic import JOINTS
+from stickslip.mpc.retarget.human.skeleton import LEG
 
 FEW = ["--samples", "4", "--iterations", "2", "--horizon", "8", "--device", "cpu"]
 
@@ -84,6 +88,63 @@ def test_wrong_input_is_refused(arguments, told, tmp_path, capsys):
     assert main(["retarget", *arguments, "--device", "cpu", "--no-video", "--out", str(out)]) == USAGE
     assert told in " ".join(capsys.readouterr().err.split())
     assert not out.exists()
+
+
+def human(path) -> str:
+    """A human of DeepMimic that stands."""
+    rows = np.zeros((12, 44))
+    rows[:, 0], rows[:, 2] = 1.0 / 30.0, LEG
+    for name, joint in JOINTS.items():
+        if not name.endswith(("knee", "elbow")):
+            rows[:, joint.column] = 1.0
+    path.write_text(json.dumps({"Frames": rows.tolist()}))
+    return str(path)
+
+
+def test_a_humans_motion_is_brought_onto_the_robot_first(tmp_path, capsys):
+    command = ["retarget", human(tmp_path / "stand.txt"), *FEW, "--to", "0.1", "--no-video", "--out", str(tmp_path)]
+    assert main(command) == OK
+    told = " ".join(capsys.readouterr().out.split())
+    assert "brought onto g1 by inverse kinematics" in told and "seed 0: done after 0.10 s" in told
+    stored = json.loads((tmp_path / "retarget-stand-g1-cone-sweep.json").read_text())
+    assert stored["trials"][0]["base_pos"] < 0.02 and stored["options"]["self_collision"] is None
+
+
+def holosoma(path, height: float) -> str:
+    """A file of holosoma: the robot at home, and an object in front of it, its middle at a height [m]."""
+    home = retarget.ROBOTS["g1"].build(retarget.Options()).compile().key_qpos[0]
+    place, turn = np.tile([0.7, 0.0, height], (12, 1)), np.tile([1.0, 0.0, 0.0, 0.0], (12, 1))
+    joints = np.array(made.make("squat").joint_names)
+    np.savez(
+        path,
+        fps=[50], joint_pos=np.tile(home, (12, 1)), joint_names=joints, object_pos_w=place, object_quat_w=turn,
+    )  # fmt: skip
+    return str(path)
+
+
+def test_a_file_with_an_object_takes_the_robot_with_a_box(tmp_path):
+    order = Retarget((), box=(0.4, 0.4, 0.3))
+    motion, robot, options = cli.load(holosoma(tmp_path / "box.npz", 0.15), order)
+    assert robot.name == "g1-box" and list(motion.objects) == ["box"] and options.box == (0.4, 0.4, 0.3)
+    assert "the object 'object' of the file is the robot's 'box'" in motion.notes
+    assert motion.contacts["left_foot"].all() and not motion.contacts["left_hand"].any()
+    deep = cli.load(holosoma(tmp_path / "deep.npz", 0.1), order)[0]
+    assert "the object is 5.0 cm in the floor in the first frame, and starts above it" in deep.notes
+    problem = retarget.compile_problem(robot, deep, options=options)
+    assert problem.start[-5] == pytest.approx(0.15, abs=2e-3)  # the box is lifted, and the robot is not
+    assert problem.start[2] == pytest.approx(problem.reference.qpos[0, 2], abs=2e-3)
+
+
+def test_an_object_that_does_not_fit_is_refused(tmp_path, capsys):
+    path = holosoma(tmp_path / "box.npz", 0.15)
+    out = ["--device", "cpu", "--no-video", "--out", str(tmp_path / "out")]
+    assert main(["retarget", path, *out]) == USAGE
+    told = " ".join(capsys.readouterr().err.split())
+    assert "'box' of the robot g1-box is 0.200 m in the floor" in told and "give --box" in told
+    assert main(["retarget", path, "--robot", "g1", *out]) == USAGE
+    assert "the robot g1 has none; choose --robot g1-box" in " ".join(capsys.readouterr().err.split())
+    assert main(["retarget", "squat", "--box", "1", "1", "1", *out]) == USAGE
+    assert "the robot g1 has none; choose g1-box" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_film_as_mp4_needs_ffmpeg(monkeypatch):

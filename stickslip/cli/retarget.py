@@ -3,10 +3,11 @@
 import dataclasses
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import mujoco
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
@@ -17,8 +18,11 @@ from stickslip import files, spec
 from stickslip.cli.output import make_folder
 from stickslip.cli.plan_store import Store
 from stickslip.errors import InputError, StickslipError
-from stickslip.mpc.retarget import film, formats, made, rollout, score
+from stickslip.mpc.retarget import files as motions
+from stickslip.mpc.retarget import film, g1, made, rollout, score, support
 from stickslip.mpc.retarget.batch import check_physics
+from stickslip.mpc.retarget.contacts import detect_contacts
+from stickslip.mpc.retarget.ground import FLOATS, object_height
 from stickslip.mpc.retarget.motion import Motion
 from stickslip.mpc.retarget.problem import Problem, compile_problem
 from stickslip.mpc.retarget.robots import Options, Robot, find
@@ -37,8 +41,10 @@ FORMAT = 1
 ON_GPU = {"samples": 2048, "iterations": 16}
 ON_CPU = {"samples": 192, "iterations": 8}
 """What is not given, by device."""
-FLOATING = 0.02
-"""Height above or below the floor from which it is told [m]."""
+MISSING = 0.01
+"""Force that contacts cannot give, in the mean, from which it is told [weights of the robot]."""
+SUNK = 0.1
+"""Depth of an object in the floor, in the first frame, from which it is refused [m]."""
 
 
 def run(order: "Retarget", console: Console) -> bool:
@@ -64,10 +70,10 @@ def run(order: "Retarget", console: Console) -> bool:
 
 def _retarget(name: str, order: "Retarget", physics: Physics[Any, Any], console: Console) -> bool:
     """One motion with all its seeds."""
-    motion, robot = load(name, order)
-    problem = compile_problem(
-        robot, motion, options=Options(order.servo, order.self_collision), dt=order.dt, plant_dt=order.plant_dt
-    )
+    with progress_bar(console) as bar:
+        task = bar.add_task(f"{Path(name).name}: inverse kinematics", total=1.0, visible=False)
+        motion, robot, options = load(name, order, lambda share: bar.update(task, completed=share, visible=True))
+    problem = compile_problem(robot, motion, options=options, dt=order.dt, plant_dt=order.plant_dt)
     settings = _settings(order, motion)
     make_folder(order.out)
     stem = f"retarget-{motion.name}-{robot.name}-{physics.name}"
@@ -76,7 +82,7 @@ def _retarget(name: str, order: "Retarget", physics: Physics[Any, Any], console:
         f"[bold]{escape(motion.name)}[/] on {robot.name}: {motion.duration:.1f} s, {problem.steps} time steps; "
         f"plans with {escape(order.physics)}, plant MuJoCo in C."
     )
-    for note in motion.notes:
+    for note in (*motion.notes, *_support_notes(problem)):
         console.print(f"note: {escape(note)}", soft_wrap=True)
     wanted = [seed for seed in range(order.seed, order.seed + order.trials) if (motion.name, seed) not in store.done]
     written: list[Path] = []
@@ -112,10 +118,26 @@ def _retarget(name: str, order: "Retarget", physics: Physics[Any, Any], console:
     return all(one["reason"] == rollout.DONE for one in rows)
 
 
-def load(name: str, order: "Retarget") -> tuple[Motion, Robot]:
-    """A motion by name or from a file, and the robot for it."""
-    if name in made.MOTIONS:
-        motion, usual = made.make(name), made.MOTIONS[name].robot
+def _support_notes(problem: Problem) -> list[str]:
+    """A note if contacts could not produce the motion as it is."""
+    if problem.motion.base is None:
+        return []
+    missing = support.missing(problem.motion, problem.mjm, problem.robot.base)
+    if missing.mean() < MISSING:
+        return []
+    return [
+        f"contacts cannot give all of the force that it needs: {missing.mean():.2f} times the robot's weight is missing "
+        f"in the mean, {missing.max():.1f} times at {missing.argmax() * problem.dt:.2f} s"
+    ]
+
+
+def load(
+    name: str, order: "Retarget", progress: Callable[[float], None] | None = None
+) -> tuple[Motion, Robot, Options]:
+    """A motion by name or from a file, the robot for it, and its options; `progress` is that of inverse kinematics."""
+    robot = None if order.robot is None else find(order.robot)
+    if made.known(name):
+        motion, usual = made.make(name), made.find(name).robot
         if order.begin is not None or order.end is not None:
             motion = motion.clip(order.begin or 0.0, order.end)
     else:
@@ -123,20 +145,50 @@ def load(name: str, order: "Retarget") -> tuple[Motion, Robot]:
         if not path.exists():
             known = ", ".join(made.MOTIONS)
             raise InputError(f"{name!r} is neither a file nor one of our motions: {known}")
-        motion, usual = formats.load(path, fps=order.fps, quat=order.quat, begin=order.begin, end=order.end), "g1"
-    robot = find(order.robot or usual)
-    mjm = robot.build(Options(order.servo, order.self_collision)).compile()
-    motion = formats.check(motion, mjm, robot.base)
-    if motion.base is not None:
-        if order.ground:
-            motion = formats.grounded(motion, mjm, robot.base)
-        else:
-            height = formats.floating(motion, mjm, robot.base)
-            if abs(height) > FLOATING:
-                way = "floats above" if height > 0.0 else "is sunk into"
-                told = f"it {way} the floor by {1e3 * abs(height):.0f} mm in the median; --ground shifts it"
-                motion = dataclasses.replace(motion, notes=(*motion.notes, told))
-    return motion, robot
+        motion = motions.load(
+            path, fps=order.fps, quat=order.quat, begin=order.begin, end=order.end, robot=robot, progress=progress
+        )
+        usual = "g1-box" if motion.objects else "g1"
+    robot = robot or find(usual)
+    options = Options(
+        order.servo,
+        None if order.self_collision is None else order.self_collision == "on",
+        **({} if order.box is None else {"box": order.box}),
+    )
+    mjm = robot.build(options).compile()
+    motion = _with_object_of(motion, robot, mjm)
+    if order.ground and motion.base is not None:
+        motion = motions.grounded(motion, mjm, robot.base)
+    motion = motions.check(motion, mjm, robot.base)
+    if motion.base is not None and robot.contacts and not motion.contacts:
+        motion = detect_contacts(motion, mjm, robot.contacts, robot.base)
+    return motion, robot, options
+
+
+def _with_object_of(motion: Motion, robot: Robot, mjm: mujoco.MjModel) -> Motion:
+    """The motion with the robot's name for its object; raises InputError if the robot has none, or it does not fit."""
+    if not motion.objects:
+        return motion
+    if not robot.object:
+        raise InputError(
+            f"motion {motion.name!r} moves the object {next(iter(motion.objects))!r}, and the robot {robot.name} has "
+            "none; choose --robot g1-box with --box LENGTHS, or an MJCF file with a free body"
+        )
+    if len(motion.objects) == 1 and robot.object not in motion.objects:
+        ((name, pose),) = motion.objects.items()
+        note = f"the object {name!r} of the file is the robot's {robot.object!r}"
+        motion = dataclasses.replace(motion, objects={robot.object: pose}, notes=(*motion.notes, note))
+    depth = -object_height(motion, mjm, robot.object, robot.base) if robot.object in motion.objects else 0.0
+    if depth > SUNK:
+        fix = "give --box with the lengths of the file's" if robot.object == g1.BOX else "choose a model of its size"
+        raise InputError(
+            f"motion {motion.name!r}: the object {robot.object!r} of the robot {robot.name} is {depth:.3f} m in the "
+            f"floor in the first frame, and more than {SUNK:g} m cannot be right; {fix}"
+        )
+    if depth > FLOATS:
+        note = f"the object is {100.0 * depth:.1f} cm in the floor in the first frame, and starts above it"
+        motion = dataclasses.replace(motion, notes=(*motion.notes, note))
+    return motion
 
 
 def _settings(order: "Retarget", motion: Motion) -> Settings:
@@ -195,7 +247,7 @@ def _write(ran: Retargeted, order: "Retarget", stem: str, first: bool) -> list[P
         own = rollout.motion_of(ran)
         suffix = ".csv" if order.export == "lafan1" else ".npz"
         target = order.out / f"{stem}-{ran.seed}-{order.export}{suffix}"
-        written.append(formats.export(own, target, order.export, mjm=ran.problem.mjm, base=ran.problem.robot.base))
+        written.append(motions.export(own, target, order.export, mjm=ran.problem.mjm, base=ran.problem.robot.base))
     if first and not order.no_video:
         shown, steps = film.pictures(ran)
         written.append(files.write_bytes_atomic(order.out / f"{stem}.png", film.strip(ran, shown, steps)))

@@ -23,11 +23,14 @@ class Retarget:
     motions: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="MOTION ...")]
     """Motions, as `stickslip motions` lists them, or files of motions."""
     robot: str | None = None
-    """A robot, as `stickslip motions` lists them, or an MJCF file with servos; default: the motion's, or g1."""
+    """A robot, as `stickslip motions` lists them, or an MJCF file with servos; default: the motion's; of a file, g1-box
+    if it has an object, else g1."""
     servo: Literal["real", "stiff"] = "real"
     """Servos: of the robot, or stiff and without torque limits."""
-    self_collision: bool = False
-    """Bodies of the robot touch each other."""
+    self_collision: Literal["on", "off"] | None = None
+    """Bodies of the robot touch each other; default: as its model has it, which for g1 is off."""
+    box: tuple[float, float, float] | None = None
+    """Lengths of the box of g1-box along x, y and z [m]; default: 0.5 0.5 0.7."""
     physics: str = "cone-sweep"
     """Contact physics of the rollouts, with parameters as in comfree:stiffness=0.55,damping=0.00055."""
     trials: int = 1
@@ -98,5 +101,9 @@ class Motions:
         console.print()
         console.print(robots)
         console.print("\nRetarget one with [bold]stickslip retarget NAME[/].")
-        console.print("Files are read too: csv of LAFAN1, npz of SPIDER, mjlab and holosoma, folders of HDMI.")
+        console.print(
+            "Files are read too: csv of LAFAN1, npz of SPIDER, mjlab and holosoma, folders of HDMI, and txt of "
+            "DeepMimic, whose human is brought onto the robot by inverse kinematics.",
+            soft_wrap=True,
+        )
         return OK

@@ -1,6 +1,7 @@
 """Motion retargeting: from a kinematic motion to controls whose simulated motion stays close to it."""
 
-from stickslip.mpc.retarget.formats import check, export, floating, grounded, load
+from stickslip.mpc.retarget.contacts import detect_contacts
+from stickslip.mpc.retarget.files import check, export, floating, grounded, load
 from stickslip.mpc.retarget.made import MOTIONS, make
 from stickslip.mpc.retarget.motion import Motion
 from stickslip.mpc.retarget.problem import Problem, compile_problem
@@ -24,6 +25,7 @@ __all__ = [
     "Weights",
     "check",
     "compile_problem",
+    "detect_contacts",
     "errors",
     "export",
     "floating",

@@ -7,6 +7,7 @@ rounded, so that motions for the G1 fit it. All of it touches the floor; bodies 
 import itertools
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import mujoco
@@ -54,8 +55,8 @@ def build(servo: str, self_collision: bool) -> mujoco.MjSpec:
     return spec
 
 
-def build_with_box(servo: str, self_collision: bool) -> mujoco.MjSpec:
-    """Our own G1 with broad palms, in front of a box."""
+def build_with_box(servo: str, self_collision: bool, size: Sequence[float] = BOX_SIZE) -> mujoco.MjSpec:
+    """Our own G1 with broad palms, in front of a box with lengths along x, y and z [m]."""
     spec = build(servo, self_collision)
     spec.modelname = "g1-box"
     for side in ("left", "right"):
@@ -69,7 +70,7 @@ def build_with_box(servo: str, self_collision: bool) -> mujoco.MjSpec:
                 mass=0.02,
                 material="coral",
             )
-    half = [0.5 * length for length in BOX_SIZE]
+    half = [0.5 * length for length in size]
     pos = [*BOX_AT, half[2]]
     box = spec.worldbody.add_body(name=BOX, pos=pos)
     box.add_freejoint(name=BOX)

@@ -50,8 +50,8 @@ def floating(motion: Motion, mjm: mujoco.MjModel, base: str = "") -> float:
 
 def lowest(motion: Motion, mjm: mujoco.MjModel, base: str = "") -> Array:
     """Height (T,) over the floor of the lowest point of the robot that can touch it [m]."""
-    positions, floor = qpos_of(motion, mjm, base), _floor(mjm)
-    geoms = _feelers(mjm, robot_bodies(motion, mjm, base), floor)
+    positions, floor = qpos_of(motion, mjm, base), floor_of(mjm)
+    geoms = feelers(mjm, robot_bodies(motion, mjm, base), floor)
     if not geoms:
         raise InputError(f"motion {motion.name!r}: no geom of the robot can touch the floor; give it a colliding geom")
     data = mujoco.MjData(mjm)
@@ -60,8 +60,20 @@ def lowest(motion: Motion, mjm: mujoco.MjModel, base: str = "") -> Array:
         data.qpos[:] = qpos
         mujoco.mj_kinematics(mjm, data)
         under = 0.0 if floor is None else data.geom_xpos[floor, 2]
-        heights[frame] = min(data.geom_xpos[g, 2] - _reach(mjm, g, data.geom_xmat[g, 6:]) for g in geoms) - under
+        heights[frame] = min(data.geom_xpos[g, 2] - reach(mjm, g, data.geom_xmat[g, 6:]) for g in geoms) - under
     return heights
+
+
+def object_height(motion: Motion, mjm: mujoco.MjModel, thing: str, base: str = "") -> float:
+    """Height over the floor of the lowest point of an object in the first frame [m]."""
+    floor, mjd = floor_of(mjm), mujoco.MjData(mjm)
+    mjd.qpos[:] = qpos_of(motion, mjm, base)[0]
+    mujoco.mj_kinematics(mjm, mjd)
+    free = [mjm.body(mjm.jnt_bodyid[j]) for j in np.flatnonzero(mjm.jnt_type == mujoco.mjtJoint.mjJNT_FREE)]
+    body = next(b.id for b in free if thing in (b.name, mjm.joint(b.jntadr[0]).name))
+    geoms = np.flatnonzero((mjm.geom_bodyid == body) & np.isin(mjm.geom_type, _SHAPES)).tolist()
+    low = min((mjd.geom_xpos[g, 2] - reach(mjm, g, mjd.geom_xmat[g, 6:]) for g in geoms), default=mjd.xpos[body, 2])
+    return float(low - (0.0 if floor is None else mjd.geom_xpos[floor, 2]))
 
 
 def robot_bodies(motion: Motion, mjm: mujoco.MjModel, base: str = "") -> list[int]:
@@ -75,13 +87,13 @@ def robot_bodies(motion: Motion, mjm: mujoco.MjModel, base: str = "") -> list[in
     return [body for body in range(1, mjm.nbody) if int(mjm.body_rootid[body]) in roots]
 
 
-def _floor(mjm: mujoco.MjModel) -> int | None:
+def floor_of(mjm: mujoco.MjModel) -> int | None:
     """The first plane that is fixed to the world; None: the floor is at the height 0."""
     planes = np.flatnonzero((mjm.geom_type == mujoco.mjtGeom.mjGEOM_PLANE) & (mjm.geom_bodyid == 0))
     return int(planes[0]) if len(planes) else None
 
 
-def _feelers(mjm: mujoco.MjModel, bodies: list[int], floor: int | None) -> list[int]:
+def feelers(mjm: mujoco.MjModel, bodies: list[int], floor: int | None) -> list[int]:
     """Geoms of bodies that can touch the floor; without a floor, those that can touch anything."""
     kind, affinity = mjm.geom_contype, mjm.geom_conaffinity
     if floor is None:
@@ -95,7 +107,7 @@ def _feelers(mjm: mujoco.MjModel, bodies: list[int], floor: int | None) -> list[
     return [int(geom) for geom in np.flatnonzero(touching & robot)]
 
 
-def _reach(mjm: mujoco.MjModel, geom: int, up: Array) -> float:
+def reach(mjm: mujoco.MjModel, geom: int, up: Array) -> float:
     """How far a geom reaches below its centre; `up` are the vertical components of its three axes."""
     size, kind = mjm.geom_size[geom], mjm.geom_type[geom]
     if kind == mujoco.mjtGeom.mjGEOM_SPHERE:

@@ -5,10 +5,12 @@ Each iteration solves, for the change dq of the joints and of a free base,
     (J^T W J + (mu + k) I) dq = J^T W e - k (q - posture)
 
 with errors e of the targets, their Jacobian J and weights W. Joints that would leave their range are put at its end,
-and the others are solved for again.
+and the others are solved for again. Targets that are only lower bounds of a height count if the solution without them
+would be below.
 """
 
 import dataclasses
+from collections.abc import Callable
 
 import mujoco
 import numpy as np
@@ -19,6 +21,8 @@ from stickslip.mpc.retarget.motion import Array
 
 BODY, SITE, COM = "body", "site", "com"
 KINDS = (SITE, BODY, COM)
+_ROUNDS = 8
+"""How often lower bounds are taken in or left out in an iteration."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,6 +36,9 @@ class Target:
         kind: "site", "body" or "com"
         weight: of the squared distance in m^2, one for all axes or one for each         (3,)
         turn: weight of the squared angle in rad^2
+        point: point of a body, in its frame, that is to be there; None: its origin [m]  (3,)
+        origin: body from whose origin `pos` is measured, in the axes of the world; empty: the world's
+        above: its height may be larger than that of `pos`, and its other coordinates are any
     """
 
     name: str
@@ -40,6 +47,13 @@ class Target:
     kind: str = SITE
     weight: float | Array = 1.0
     turn: float = 0.1
+    point: Array | None = None
+    origin: str = ""
+    above: bool = False
+
+
+Targets = list[Target] | Callable[[mujoco.MjData], list[Target]]
+"""Targets, or what makes them anew in each iteration from the data of the model where it is."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,12 +89,12 @@ class Solver:
         still = np.isin(mjm.dof_bodyid, [mjm.body(name).id for name in fixed])
         self._moving: NDArray[np.bool_] = ~still
 
-    def solve(self, qpos: Array, targets: list[Target], posture: Array | None = None, within: float = np.inf) -> Array:
+    def solve(self, qpos: Array, targets: Targets, posture: Array | None = None, within: float = np.inf) -> Array:
         """Positions (nq,) near the targets.
 
         Args:
             qpos: positions to start from                                     (nq,)
-            targets: the targets
+            targets: the targets, or a function that makes them anew in each iteration
             posture: preferred positions of joints; None: `qpos`              (nq,)
             within: largest change of a joint from `qpos` [rad or m]
         """
@@ -98,10 +112,10 @@ class Solver:
         qpos[self._qpos_of] = np.clip(qpos[self._qpos_of], low, high)  # rounding
         return qpos
 
-    def residuals(self, qpos: Array, targets: list[Target]) -> list[tuple[float, float]]:
+    def residuals(self, qpos: Array, targets: Targets) -> list[tuple[float, float]]:
         """Distance [m] and angle [rad] to each target; the angle is 0 where any orientation will do."""
         self._place(qpos)
-        errors = [self._error(target) for target in targets]
+        errors = [self._error(target) for target in (targets(self._mjd) if callable(targets) else targets)]
         return [(float(np.linalg.norm(e[:3])), float(np.linalg.norm(e[3:]))) for e, _, _ in errors]
 
     def _place(self, qpos: Array) -> None:
@@ -109,10 +123,12 @@ class Solver:
         mujoco.mj_kinematics(self.mjm, self._mjd)
         mujoco.mj_comPos(self.mjm, self._mjd)
 
-    def _change(self, qpos: Array, targets: list[Target], posture: Array, low: Array, high: Array) -> Array:
+    def _change(self, qpos: Array, targets: Targets, posture: Array, low: Array, high: Array) -> Array:
         """The solution dq (nv,) of one iteration; joints stay from `low` to `high`."""
         self._place(qpos)
-        errors, rows, weights = (np.concatenate(parts) for parts in zip(*map(self._error, targets), strict=True))
+        found = targets(self._mjd) if callable(targets) else targets
+        firm = [self._error(target) for target in found if not target.above]
+        errors, rows, weights = (np.concatenate(parts) for parts in zip(*firm, strict=True))
         nv, pull = self.mjm.nv, self.settings.pull
         matrix = rows.T @ (weights[:, None] * rows) + self.settings.damping * np.eye(nv)
         vector = rows.T @ (weights * errors)
@@ -120,7 +136,25 @@ class Solver:
         vector[self._dof_of] -= pull * (qpos - posture)[self._qpos_of]
         room = np.full((2, nv), np.inf) * [[-1.0], [1.0]]
         room[:, self._dof_of] = low - qpos[self._qpos_of], high - qpos[self._qpos_of]
-        change, free = np.zeros(nv), self._moving.copy()
+        change = self._within(matrix, vector, room)
+        bounds = [self._error(target) for target in found if target.above]
+        if not bounds:
+            return change
+        lift, up, firmly = (np.array([part[k][2] for part in bounds]) for k in range(3))
+        held = np.zeros(len(lift), dtype=bool)
+        for _ in range(_ROUNDS):
+            short = lift - up @ change  # of one that is held and has too much, its target pulls it down
+            wanted = np.where(held, short > 0.0, short > 1e-6)
+            if (wanted == held).all():
+                break
+            held = wanted
+            weighed = firmly[held, None] * up[held]
+            change = self._within(matrix + up[held].T @ weighed, vector + weighed.T @ lift[held], room)
+        return change
+
+    def _within(self, matrix: Array, vector: Array, room: Array) -> Array:
+        """The solution of a system, within limits (2, nv) of its entries."""
+        change, free = np.zeros(len(vector)), self._moving.copy()
         while free.any():
             rest = vector[free] - matrix[np.ix_(free, ~free)] @ change[~free]
             change[free] = np.linalg.solve(matrix[np.ix_(free, free)], rest)
@@ -143,10 +177,17 @@ class Solver:
             mujoco.mj_jacSite(mjm, mjd, rows[:3], rows[3:], number)
         elif target.kind == BODY:
             at, frame = mjd.xpos[number], mjd.xmat[number]
-            mujoco.mj_jacBody(mjm, mjd, rows[:3], rows[3:], number)
+            if target.point is not None:
+                at = at + frame.reshape(3, 3) @ target.point
+            mujoco.mj_jac(mjm, mjd, rows[:3], rows[3:], at, number)
         else:
             at, frame = mjd.subtree_com[number], mjd.xmat[number]
             mujoco.mj_jacSubtreeCom(mjm, mjd, rows[:3], number)
+        if target.origin:
+            body, other = mjm.body(target.origin).id, np.zeros((3, mjm.nv))
+            at = at - mjd.xpos[body]
+            mujoco.mj_jacBody(mjm, mjd, other, None, body)
+            rows[:3] -= other
         error, weights = target.pos - at, np.broadcast_to(np.asarray(target.weight, dtype=np.float64), 3)
         if target.quat is None or target.kind == COM:
             return error, rows[:3], weights

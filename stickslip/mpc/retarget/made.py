@@ -13,6 +13,7 @@ import numpy as np
 
 from stickslip.errors import InputError, unknown
 from stickslip.mpc.retarget import g1, ik
+from stickslip.mpc.retarget.contacts import detect_contacts
 from stickslip.mpc.retarget.ik import Target
 from stickslip.mpc.retarget.keyframes import (
     FASTEST,
@@ -329,13 +330,19 @@ SPOILED = ("sunk", "sliding", "faster")
 """Ways to spoil a motion: 3 cm into the floor; all of it slides sideways by 5 cm and back, once in 2 s; 20 % faster."""
 
 
+def known(name: str) -> bool:
+    """Whether `find` finds a motion."""
+    stem, _, how = name.rpartition("-")
+    return name in MOTIONS or (stem in MOTIONS and how in SPOILED)
+
+
 def find(name: str) -> Made:
     """The motion of that name, as kick, or spoiled, as kick-sliding; raises InputError, which names those there are."""
     if name in MOTIONS:
         return MOTIONS[name]
-    stem, _, how = name.rpartition("-")
-    if stem not in MOTIONS or how not in SPOILED:
+    if not known(name):
         raise unknown("motion", name, MOTIONS)
+    stem, _, how = name.rpartition("-")
     own = MOTIONS[stem]
     return Made(f"{own.summary}; {how}", own.robot, lambda: spoiled(own.make(), how))
 
@@ -404,11 +411,12 @@ def feasible(
         mjd.ctrl[:] = now
         mujoco.mj_step(mjm, mjd)
         frames.append(mjd.qpos.copy())
-    return _recorded(mjm, robot, np.array(frames), 1.0 / dt, f"feasible-{robot.name}-{seed}"), ctrl
+    motion = _recorded(mjm, robot, np.array(frames), 1.0 / dt, f"feasible-{robot.name}-{seed}")
+    return (detect_contacts(motion, mjm, robot.contacts, robot.base) if robot.base else motion), ctrl
 
 
 def _recorded(mjm: mujoco.MjModel, robot: Robot, qpos: Array, fps: float, name: str) -> Motion:
-    """The motion of positions (T, nq); contacts are not filled."""
+    """The motion of positions (T, nq), without contacts."""
 
     def pose(joint: int) -> Array:
         adr = int(mjm.jnt_qposadr[joint])

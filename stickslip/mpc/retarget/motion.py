@@ -169,6 +169,21 @@ def multiplied(a: Array, b: Array) -> Array:
     return np.concatenate([real, w * u + x * v + np.cross(v, u)], axis=-1)
 
 
+def smoothed(values: Array, width: float) -> Array:
+    """Values (T,) through a Gaussian filter; `width` is its standard deviation in frames. Ends are continued."""
+    reach = max(1, math.ceil(3.0 * width))
+    weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / max(width, 1e-9)) ** 2)
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(values, reach, mode="edge"), len(weights))
+    return windows @ (weights / weights.sum())
+
+
+def rotated(quat: Array, vector: Array | tuple[float, ...]) -> Array:
+    """A vector (3,) turned by quaternions (..., 4): v + 2 u x (u x v + w v)."""
+    w, u = quat[..., :1], quat[..., 1:]
+    v = np.broadcast_to(np.asarray(vector, dtype=np.float64), u.shape)
+    return v + 2.0 * np.cross(u, np.cross(u, v) + w * v)
+
+
 def exponential(turn: Array) -> Array:
     """Quaternions of rotation vectors (..., 3) [rad]."""
     angle = np.linalg.norm(turn, axis=-1, keepdims=True)

@@ -191,20 +191,20 @@ def _dof_weights(problem: Problem) -> Array:
 
 
 def _lift(problem: Problem) -> None:
-    """Lift the base of the start until nothing that it carries is deeper in what stands still than `DEEPEST`."""
+    """Lift base and objects of the start until each is at most `DEEPEST` in what stands still."""
     mjm, start = problem.mjm, problem.start
-    if "base" not in problem.free_joints():
-        return
-    adr = mjm.jnt_qposadr[problem.free_joints()["base"]]
     mjd = mujoco.MjData(mjm)
-    for _ in range(3):
-        mjd.qpos[:] = start
-        mujoco.mj_forward(mjm, mjd)
-        static = mjm.body_weldid[mjm.geom_bodyid[mjd.contact.geom.reshape(-1, 2)]] == 0
-        depths = -mjd.contact.dist[static.any(axis=1)]
-        if not len(depths) or depths.max() <= DEEPEST:
-            return
-        start[adr + 2] += depths.max()
+    for joint in problem.free_joints().values():
+        adr, root = mjm.jnt_qposadr[joint], mjm.body_rootid[mjm.jnt_bodyid[joint]]
+        for _ in range(3):
+            mjd.qpos[:] = start
+            mujoco.mj_forward(mjm, mjd)
+            bodies = mjm.geom_bodyid[mjd.contact.geom.reshape(-1, 2)]
+            static, own = mjm.body_weldid[bodies] == 0, mjm.body_rootid[bodies] == root
+            depths = -mjd.contact.dist[static.any(axis=1) & own.any(axis=1)]
+            if not len(depths) or depths.max() <= DEEPEST:
+                break
+            start[adr + 2] += depths.max()
 
 
 def _touched(mjm: mujoco.MjModel, qpos: Array, sites: NDArray[np.intp], contact: Array) -> Array:

@@ -12,6 +12,7 @@ import mujoco
 from stickslip import mjcf
 from stickslip.errors import InputError, unknown
 from stickslip.mpc.retarget import g1
+from stickslip.mpc.retarget.self_collision import set_self_collision
 from stickslip.mpc.servos import is_servo
 from stickslip.mpc.tasks import leap
 from stickslip.parameters import checked, parameter
@@ -26,7 +27,10 @@ class Options:
     """Options of a robot."""
 
     servo: str = parameter("real", "servos: of the robot, or stiff and without torque limits", choices=SERVOS)
-    self_collision: bool = parameter(False, "bodies of the robot touch each other")
+    self_collision: bool | None = parameter(
+        None, "bodies of the robot touch each other; none: as its model has it, which for g1 is not", kind=bool
+    )
+    box: tuple[float, ...] = parameter(g1.BOX_SIZE, "lengths of the box of g1-box along x, y and z [m]", 0.01, 10.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,11 +56,11 @@ class Robot:
     contacts: tuple[str, ...] = ()
 
 
-def _g1(name: str, summary: str, build: Callable[[str, bool], mujoco.MjSpec], thing: str = "") -> Robot:
+def _g1(name: str, summary: str, build: Callable[[Options], mujoco.MjSpec], thing: str = "") -> Robot:
     return Robot(
         name=name,
         summary=summary,
-        build=lambda options: build(options.servo, options.self_collision),
+        build=build,
         base=g1.BASE,
         object=thing,
         feet=g1.FEET,
@@ -64,25 +68,46 @@ def _g1(name: str, summary: str, build: Callable[[str, bool], mujoco.MjSpec], th
     )
 
 
+def _bare(options: Options) -> mujoco.MjSpec:
+    _check_box(options, "g1")
+    return g1.build(options.servo, bool(options.self_collision))
+
+
+def _with_box(options: Options) -> mujoco.MjSpec:
+    if len(options.box) != 3:
+        raise InputError(f"box is {options.box}: a box has three lengths, along x, y and z")
+    return g1.build_with_box(options.servo, bool(options.self_collision), options.box)
+
+
+def _menagerie(options: Options) -> mujoco.MjSpec:
+    _check_box(options, "g1-menagerie")
+    return g1.build_menagerie(options.servo, bool(options.self_collision))
+
+
+def _check_box(options: Options, robot: str) -> None:
+    if tuple(options.box) != g1.BOX_SIZE:
+        raise InputError(f"box is {options.box}: the robot {robot} has none; choose g1-box, or leave it out")
+
+
 def _leap(options: Options) -> mujoco.MjSpec:
     """The hand with its cube in the palm; its goal is not shown."""
+    _check_box(options, "leap")
     if options.servo != "real":
         raise InputError(f"servo={options.servo!r}: the robot leap has servos of one kind; leave it at 'real'")
     spec = leap.build("cube")
     spec.delete(spec.body("goal"))
     mjm, (_, quat) = spec.compile(), leap.palm_frame()
     spec.key("home").qpos = [*mjm.key_qpos[0][:-7], *leap.place(mjm, quat), *quat]
+    set_self_collision(spec, "object", options.self_collision, "leap")
     return spec
 
 
 ROBOTS: dict[str, Robot] = {
     robot.name: robot
     for robot in (
-        _g1(
-            "g1", "a humanoid with the joints, lengths and masses of the Unitree G1, of capsules and spheres", g1.build
-        ),
-        _g1("g1-box", "g1 with broad palms, in front of a box of 5 kg", g1.build_with_box, g1.BOX),
-        _g1("g1-menagerie", "the Unitree G1 of MuJoCo Menagerie, with the servos of g1", g1.build_menagerie),
+        _g1("g1", "a humanoid with the joints, lengths and masses of the Unitree G1, of capsules and spheres", _bare),
+        _g1("g1-box", "g1 with broad palms, in front of a box of 5 kg", _with_box, g1.BOX),
+        _g1("g1-menagerie", "the Unitree G1 of MuJoCo Menagerie, with the servos of g1", _menagerie),
         Robot(
             name="leap",
             summary="a hand like the LEAP hand, palm up, with a cube",
@@ -111,8 +136,9 @@ def from_file(
     feet: tuple[str, ...] = (),
     contacts: tuple[str, ...] = (),
 ) -> Robot:
-    """The robot of an MJCF file with position servos. Its collisions, integrator and time step are kept.
+    """The robot of an MJCF file with position servos. Its integrator and time step are kept.
 
+    So are its collisions; `self_collision=False` takes those between its bodies out, and True refuses a model without.
     With `servo=real` its own servos are kept; `servo=stiff` puts stiff ones in the place of its actuators, one for each
     hinge and slide of the robot. A plane is added if it has a free base and none.
 
@@ -146,7 +172,7 @@ def from_file(
     return Robot(
         name=path.stem,
         summary=f"the robot in {path}",
-        build=functools.partial(_from_file, path),
+        build=functools.partial(_from_file, path, next(iter(things), "") if thing is None else thing),
         base=next(iter(bases), "") if base is None else base,
         object=next(iter(things), "") if thing is None else thing,
         feet=feet,
@@ -180,7 +206,8 @@ def _moved(mjm: mujoco.MjModel, joint: int) -> bool:
     return int((mjm.dof_treeid == tree).sum()) > 6
 
 
-def _from_file(path: Path, options: Options) -> mujoco.MjSpec:
+def _from_file(path: Path, thing: str, options: Options) -> mujoco.MjSpec:
+    _check_box(options, path.stem)
     spec = _read(path)
     if options.servo == "stiff":
         _replace_servos(spec, _compiled(spec, path))
@@ -191,6 +218,7 @@ def _from_file(path: Path, options: Options) -> mujoco.MjSpec:
         spec.worldbody.add_geom(
             name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 0.5], contype=1, conaffinity=1
         )
+    set_self_collision(spec, thing, options.self_collision, path.stem)
     return spec
 
 

@@ -114,3 +114,50 @@ def test_an_object_stays():
 def test_unknown_kind_is_named(mjm):
     with pytest.raises(InputError, match="'geom'.*site, body, com"):
         Solver(mjm).solve(mjm.key_qpos[0], [Target("floor", np.zeros(3), kind="geom")])
+
+
+def test_a_point_of_a_body_and_a_place_from_another_body(mjm):
+    """The tip of the head goes down; a hand is put in front of its shoulder, wherever that is."""
+    tip, ahead = np.array([0.006, 0.0, 0.47]), np.array([0.3, 0.0, 0.1])
+    start = placed(mjm, mjm.key_qpos[0])
+    at = start.body("torso_link").xpos + start.body("torso_link").xmat.reshape(3, 3) @ tip
+    down = np.array([0.0, 0.0, 100.0])
+    targets = [
+        *feet(mjm),
+        Target("torso_link", at - [0.0, 0.0, 0.1], kind=BODY, weight=down, point=tip),
+        Target("left_hand", ahead, weight=100.0, origin="left_shoulder_pitch_link"),
+    ]
+    solver = Solver(mjm)
+    mjd = placed(mjm, solver.solve(mjm.key_qpos[0], targets))
+    torso = mjd.body("torso_link")
+    assert (torso.xpos + torso.xmat.reshape(3, 3) @ tip)[2] == pytest.approx(at[2] - 0.1, abs=2e-3)
+    apart = mjd.site("left_hand").xpos - mjd.body("left_shoulder_pitch_link").xpos
+    assert np.linalg.norm(apart - ahead) < 2e-3
+    assert max(far for far, _ in solver.residuals(mjd.qpos, targets[:2])) < 1e-3
+
+
+def test_targets_may_follow_the_robot(mjm):
+    """A hand that is to be where the other one is, mirrored: made anew in each iteration."""
+
+    def mirrored(mjd: mujoco.MjData) -> list[Target]:
+        place = mjd.site("left_hand").xpos * [1.0, -1.0, 1.0]
+        return [*feet(mjm), Target("left_hand", np.array([0.3, 0.2, 0.9])), Target("right_hand", place)]
+
+    mjd = placed(mjm, Solver(mjm).solve(mjm.key_qpos[0], mirrored))
+    assert np.linalg.norm(mjd.site("left_hand").xpos * [1.0, -1.0, 1.0] - mjd.site("right_hand").xpos) < 5e-3
+
+
+def test_a_lower_bound_counts_only_below_it(mjm):
+    """A hand that is to go down stops at a bound; one that is higher than its bound is left alone."""
+    up = np.array([0.0, 0.0, 1e3])
+    low, high = np.array([0.3, 0.2, 0.5]), np.array([0.3, -0.2, 0.9])
+    targets = [*feet(mjm), Target("left_hand", low), Target("right_hand", high)]
+    bounds = [
+        Target("left_hand", np.array([0.0, 0.0, 0.7]), weight=up, above=True),
+        Target("right_hand", np.array([0.0, 0.0, 0.7]), weight=up, above=True),
+    ]
+    free, held = (placed(mjm, Solver(mjm).solve(mjm.key_qpos[0], ts)) for ts in (targets, [*targets, *bounds]))
+    assert free.site("left_hand").xpos[2] < 0.52
+    assert held.site("left_hand").xpos[2] == pytest.approx(0.7, abs=2e-3)
+    assert np.linalg.norm(held.site("left_hand").xpos[:2] - low[:2]) < 5e-3  # only its height is bounded
+    assert np.linalg.norm(held.site("right_hand").xpos - free.site("right_hand").xpos) < 5e-3

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from stickslip.errors import InputError
-from stickslip.mpc.retarget.deepmimic import JOINTS, human_targets, read_human
-from stickslip.mpc.retarget.formats import load
+from stickslip.mpc.retarget.files import load
+from stickslip.mpc.retarget.files.deepmimic import JOINTS, human_targets, read_human
+from stickslip.mpc.retarget.g1_joints import G1_JOINTS
 from stickslip.mpc.retarget.motion import exponential
 
 HIP = 0.084887
@@ -122,9 +123,9 @@ def test_files_that_are_none_are_refused(tmp_path):
         read_human(tmp_path / "none.txt")
 
 
-def test_load_names_the_reader_of_humans(tmp_path):
-    with pytest.raises(InputError, match=r"DeepMimic's human, which has other joints.*human_targets\(\) reads it"):
-        load(write(tmp_path / "walk.txt", frames()))
+def test_load_brings_a_human_onto_g1(tmp_path):
+    motion = load(write(tmp_path / "walk.txt", frames()))
+    assert motion.joint_names == G1_JOINTS and motion.frames == 3 and motion.fps == pytest.approx(60.0)
     (tmp_path / "notes.txt").write_text("hello")
     with pytest.raises(InputError, match=r"no format has the suffix '.txt'"):
         load(tmp_path / "notes.txt")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from stickslip.errors import InputError
-from stickslip.mpc.retarget.export import mjlab_arrays
-from stickslip.mpc.retarget.formats import export, load, save
+from stickslip.mpc.retarget.files import export, load, save
+from stickslip.mpc.retarget.files.export import mjlab_arrays
 from stickslip.mpc.retarget.g1_joints import G1_JOINTS
 from stickslip.mpc.retarget.motion import Motion, exponential, qpos_of
 

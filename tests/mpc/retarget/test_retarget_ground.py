@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from stickslip.errors import InputError
-from stickslip.mpc.retarget.formats import check, floating, grounded
+from stickslip.mpc.retarget.files import check, floating, grounded
 from stickslip.mpc.retarget.ground import lowest
 from stickslip.mpc.retarget.motion import Motion, exponential
 

@@ -165,6 +165,59 @@ def test_robot_from_a_file(tmp_path):
     assert robots.from_file(path, feet=("tip",)).contacts == ("tip",)
 
 
+def between(mjm: mujoco.MjModel, mjd: mujoco.MjData) -> int:
+    """Contacts between bodies of the robot of `BENT`."""
+    mujoco.mj_forward(mjm, mjd)
+    own = [mjm.body("base").id, mjm.body("arm").id, mjm.geom("hand").bodyid[0]]
+    return sum(bool(np.isin(mjm.geom_bodyid[c.geom], own).all()) for c in mjd.contact)
+
+
+HAND = """<body pos="0.3 0 0"><joint name="turn" range="-3 3" axis="0 1 0"/>
+  <geom name="hand" type="capsule" size="0.03" fromto="0 0 0 0.4 0 0"/></body>"""
+BENT = ARM_FILE.replace("</body>\n    </body>", f"{HAND}</body></body>", 1)
+
+
+def test_self_collision_of_a_robot_from_a_file(tmp_path):
+    """As in the file, if nothing is said; none with False; a model that cannot is refused with True."""
+    path, servos = tmp_path / "bent.xml", '<position joint="JOINT" kp="10" inheritrange="1"/>'
+    text = BENT.replace("ACTUATORS", servos.replace("JOINT", "bend") + servos.replace("JOINT", "turn"))
+    path.write_text(text)
+    found = {}
+    for on in (None, True, False):
+        mjm = robots.from_file(path).build(Options(self_collision=on)).compile()
+        mjd = mujoco.MjData(mjm)
+        mjd.joint("turn").qpos[0] = 3.0  # the hand back into the base
+        found[on] = between(mjm, mjd)
+        mjd.qpos[mjm.joint("thing_free").qposadr[0] :][:3] = mjd.body("base").xpos
+        mujoco.mj_forward(mjm, mjd)
+        things = [c for c in mjd.contact if mjm.body("thing").id in mjm.geom_bodyid[c.geom]]
+        assert things  # which still touches the robot
+    assert found[None] > 0 and found[True] == found[None] and found[False] == 0
+    path.write_text(text.replace("<worldbody>", '<default><geom contype="0" conaffinity="1"/></default><worldbody>'))
+    assert robots.from_file(path).build(Options(self_collision=False)).compile().nexclude == 0
+    with pytest.raises(InputError, match="no two bodies of the robot bent can touch.*contype and conaffinity"):
+        robots.from_file(path).build(Options(self_collision=True))
+
+
+def test_self_collision_of_the_hand():
+    """Fingertips touch each other unless they are told not to; the cube is touched in any case."""
+    excluded = {}
+    for on in (None, True, False):
+        mjm = ROBOTS["leap"].build(Options(self_collision=on)).compile()
+        excluded[on] = mjm.nexclude
+        assert any(mjm.body("object").id in mjm.geom_bodyid[c.geom] for c in home(mjm).contact)
+    assert excluded[None] == excluded[True] < excluded[False]
+
+
+def test_the_box_has_the_size_that_is_given():
+    mjm = ROBOTS["g1-box"].build(Options(box=(0.4, 0.3, 0.2))).compile()
+    assert np.allclose(mjm.geom("box").size, [0.2, 0.15, 0.1]) and mjm.key_qpos[0][-5] == 0.1
+    with pytest.raises(InputError, match="a box has three lengths"):
+        ROBOTS["g1-box"].build(Options(box=(0.4, 0.3)))
+    with pytest.raises(InputError, match="the robot g1 has none; choose g1-box"):
+        ROBOTS["g1"].build(Options(box=(0.4, 0.3, 0.2)))
+
+
 @pytest.mark.parametrize(
     ("actuators", "message"),
     [

@@ -3,12 +3,14 @@
 Controls are optimised with each physics as the plan's model and replayed in MuJoCo in C, for all. The first seed runs
 alone and is timed, the others run side by side. Errors are means over time, by both metrics: `aligned`, and `spider`,
 which compares a state with the reference of one time step earlier, as the evaluation behind the paper's table does. The
-motions are our own, so that of the paper's figures the ratio between physics can be compared, and not the size.
+motions are our own, so that of the paper's figures the ratio between physics can be compared, and not the size. Files
+of motions, or folders of them, can be named instead; their cases are called as the files.
 """
 
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,10 @@ import numpy as np
 from stickslip.bench.experiment import Experiment, Outcome, Reported, Score, Trial
 from stickslip.bench.report import series, style
 from stickslip.bench.result import Result
-from stickslip.errors import InputError
+from stickslip.errors import InputError, Unsupported
 from stickslip.mpc.retarget import made, rollout, score, support
+from stickslip.mpc.retarget.contacts import detect_contacts
+from stickslip.mpc.retarget.files import check, load
 from stickslip.mpc.retarget.problem import Problem, compile_problem
 from stickslip.mpc.retarget.robots import SERVOS, Options, find
 from stickslip.mpc.retarget.rollout import Retargeted
@@ -25,6 +29,8 @@ from stickslip.mpc.retarget.settings import Settings as Optimisation
 from stickslip.parameters import parameter
 from stickslip.physics.base import Physics
 
+SUFFIXES = (".txt", ".csv", ".npz")
+"""Of files of motions."""
 COMFREE = "comfree:stiffness=0.55,damping=0.00055"
 """ComFree with the paper's parameters for retargeting."""
 PAPER = {
@@ -40,7 +46,7 @@ PAPER = {
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    motions: tuple[str, ...] = parameter(tuple(PAPER), "motions", choices=tuple(made.MOTIONS))
+    motions: tuple[str, ...] = parameter(tuple(PAPER), "motions by name, files of motions, or folders of such files")
     servo: str = parameter("stiff", "servos: stiff as in the paper's model, or those of the robot", choices=SERVOS)
     trials: int = parameter(1, "seeds of a motion", low=1, high=1000)
     longest: float = parameter(60.0, "what is followed of a motion, at most [s]", low=0.05, high=10_000.0)
@@ -63,16 +69,17 @@ class Retarget(Experiment[Settings]):
     timing = True
 
     def cases(self, settings: Settings) -> Mapping[str, str]:
+        found: dict[str, str] = {}
         for name in settings.motions:
-            if name not in made.MOTIONS:
-                raise InputError(f"motions is {name!r}: there is none; there are: {', '.join(made.MOTIONS)}")
-        return {name: name for name in settings.motions}
+            for label, motion in [(name, name)] if made.known(name) else _files(name):
+                if label in found or (motion != label and made.known(label)):
+                    raise InputError(f"motions: {motion} is another motion called {label!r}; rename the file")
+                found[label] = motion
+        return found
 
     def measure(self, case: str, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:
-        motion = made.make(case)
-        if motion.duration > settings.longest:
-            motion = motion.clip(0.0, settings.longest)
-        problem = compile_problem(find(made.MOTIONS[case].robot), motion, options=Options(servo=settings.servo))
+        problem = _problem(case, settings)
+        motion = problem.motion
         how = Optimisation(
             samples=settings.samples,
             iterations=settings.iterations,
@@ -151,6 +158,46 @@ class Retarget(Experiment[Settings]):
             style.label(ax, title, "", y)
         style.legend(fig, axes)
         return fig
+
+
+def _files(name: str) -> list[tuple[str, str]]:
+    """Labels and paths of a file of a motion, which need not be there yet, or of those in a folder."""
+    path = Path(name)
+    if path.is_dir():
+        paths = sorted(str(one) for one in path.iterdir() if one.suffix.lower() in SUFFIXES)
+        if not paths:
+            raise InputError(f"motions: the folder {name} has no file with the suffix {', '.join(SUFFIXES)}")
+        return [(Path(one).stem, one) for one in paths]
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(
+            f"motions is {name!r}: there is none; there are: {', '.join(made.MOTIONS)}, files with the suffix "
+            f"{', '.join(SUFFIXES)}, and folders of them"
+        )
+    return [(path.stem, name)]
+
+
+def _problem(name: str, settings: Settings) -> Problem:
+    """A motion on its robot; of a file, on g1, with contacts with the floor where the file has none."""
+    options = Options(servo=settings.servo)
+    if made.known(name):
+        motion, robot = made.make(name), find(made.find(name).robot)
+    else:
+        robot = find("g1")
+        mjm = robot.build(options).compile()
+        try:
+            motion = load(name, robot=robot)
+            if motion.objects:
+                raise InputError(
+                    f"{name} moves the object {next(iter(motion.objects))!r}; give files of the robot alone"
+                )
+            motion = check(motion, mjm, robot.base)
+        except InputError as error:
+            raise Unsupported(str(error)) from error  # the other files can be measured
+        if motion.base is not None and not motion.contacts:
+            motion = detect_contacts(motion, mjm, robot.contacts, robot.base)
+    if motion.duration > settings.longest:
+        motion = motion.clip(0.0, settings.longest)
+    return compile_problem(robot, motion, options=options)
 
 
 def _metrics(problem: Problem, ran: Sequence[Retargeted]) -> dict[str, float]:

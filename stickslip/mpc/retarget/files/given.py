@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stickslip.errors import InputError
-from stickslip.mpc.retarget.checks import order_note, w_first
+from stickslip.mpc.retarget.files.checks import order_note, w_first
 from stickslip.mpc.retarget.g1_joints import G1_JOINTS
 from stickslip.mpc.retarget.motion import Array, Motion
 

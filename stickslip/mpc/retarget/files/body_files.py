@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from stickslip.errors import InputError, unknown
-from stickslip.mpc.retarget.arrays import Arrays, number, numbers, open_arrays, texts
-from stickslip.mpc.retarget.checks import order_note
+from stickslip.mpc.retarget.files.arrays import Arrays, number, numbers, open_arrays, texts
+from stickslip.mpc.retarget.files.checks import order_note
+from stickslip.mpc.retarget.files.given import Given, from_qpos, pose_of, read_json
 from stickslip.mpc.retarget.g1_joints import G1_JOINTS
-from stickslip.mpc.retarget.given import Given, from_qpos, pose_of, read_json
 from stickslip.mpc.retarget.motion import Array, Motion
 
 FIXED = ("world", "terrain", "floor", "ground")

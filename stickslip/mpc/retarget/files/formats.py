@@ -1,8 +1,4 @@
-"""Motions from files and to files: the format is told by suffix and content.
-
-Readers are in `qpos_files` and `body_files`; what goes to files is in `export`, checks against a model are in `checks`
-and `ground`, and humans in `deepmimic`.
-"""
+"""Motions from files: the format is told by suffix and content."""
 
 import dataclasses
 import os
@@ -10,17 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from stickslip.errors import InputError, unknown
-from stickslip.mpc.retarget.arrays import NEEDS, open_arrays, refuse_pickle
-from stickslip.mpc.retarget.body_files import read_hdmi, read_mjlab
-from stickslip.mpc.retarget.checks import ORDERS, check, jump_notes
-from stickslip.mpc.retarget.deepmimic import human_targets, is_deepmimic
-from stickslip.mpc.retarget.export import export, save
-from stickslip.mpc.retarget.given import Given
-from stickslip.mpc.retarget.ground import floating, grounded
+from stickslip.mpc.retarget.files.arrays import NEEDS, open_arrays, refuse_pickle
+from stickslip.mpc.retarget.files.body_files import read_hdmi, read_mjlab
+from stickslip.mpc.retarget.files.checks import ORDERS, jump_notes
+from stickslip.mpc.retarget.files.deepmimic import is_deepmimic, read_human
+from stickslip.mpc.retarget.files.given import Given
+from stickslip.mpc.retarget.files.qpos_files import read_csv, read_own, read_qpos
+from stickslip.mpc.retarget.human import onto
 from stickslip.mpc.retarget.motion import Motion
-from stickslip.mpc.retarget.qpos_files import read_csv, read_own, read_qpos
-
-__all__ = ["check", "export", "floating", "grounded", "human_targets", "load", "save"]
+from stickslip.mpc.retarget.robots import Robot
 
 PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".p")
 """Suffixes of files that run code when they are read."""
@@ -35,8 +29,12 @@ def load(
     end: float | None = None,
     joint_names: Sequence[str] | None = None,
     objects: Mapping[str, str] | None = None,
+    robot: Robot | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Motion:
     """Read a motion; the format is told by suffix and content. What was assumed or corrected is in its notes.
+
+    A human's motion is brought onto a robot by inverse kinematics, which takes a few seconds for a second of it.
 
     Args:
         path: a file, or a folder of HDMI
@@ -47,6 +45,8 @@ def load(
         joint_names: names of the joints, where the file has none; None: G1's, if the number fits
         objects: names that the file's objects get, by the names they have there ("object" if it does not name them);
             in HDMI's folders, the bodies that are objects
+        robot: the robot that a human's motion is brought onto; None: g1
+        progress: called with the share of that which is done, from 0 to 1
     """
     path = Path(path)
     if fps is not None and not fps > 0.0:
@@ -54,12 +54,27 @@ def load(
     if quat is not None and quat not in ORDERS:
         raise unknown("order of quaternions", quat, ORDERS)
     given = Given(fps, quat, None if joint_names is None else tuple(joint_names), objects)
-    motion = _reader(path)(path, given)
+    motion = _from_human(path, given, robot, progress) if _is_human(path) else _reader(path)(path, given)
     if objects is not None:
         motion = _renamed(motion, objects)
     if begin is not None or end is not None:
         motion = motion.clip(begin or 0.0, end)
     return dataclasses.replace(motion, notes=(*motion.notes, *jump_notes(motion)))
+
+
+def _is_human(path: Path) -> bool:
+    return path.suffix.lower() in (".txt", ".json") and path.is_file() and is_deepmimic(path)
+
+
+def _from_human(path: Path, given: Given, robot: Robot | None, progress: Callable[[float], None] | None) -> Motion:
+    """A motion of DeepMimic's human on a robot."""
+    if given.quat is not None or given.joint_names is not None:
+        what = "quat" if given.quat is not None else "joint_names"
+        raise InputError(f"{path} is a motion of DeepMimic's human, whose numbers have one meaning; leave out {what}")
+    human, notes = read_human(path), []
+    human = dataclasses.replace(human, fps=given.rate(human.fps, path, notes))
+    motion = onto(human, robot, progress)
+    return dataclasses.replace(motion, source=str(path), notes=(*notes, *motion.notes))
 
 
 def _reader(path: Path) -> Callable[[Path, Given], Motion]:
@@ -71,11 +86,6 @@ def _reader(path: Path) -> Callable[[Path, Given], Motion]:
     if path.is_dir():
         return read_hdmi
     suffix = path.suffix.lower()
-    if suffix in (".txt", ".json") and is_deepmimic(path):
-        raise InputError(
-            f"{path} is a motion of DeepMimic's human, which has other joints than a robot; human_targets() reads it "
-            "for inverse kinematics"
-        )
     if suffix == ".csv":
         return read_csv
     if suffix == ".npz":

@@ -4,7 +4,6 @@ A human has other joints than a robot: inverse kinematics brings the motion onto
 y up and its z to the right; here x points forward, y to the left and z up, in the world and in every body.
 """
 
-import dataclasses
 import json
 import os
 from collections.abc import Mapping
@@ -14,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stickslip.errors import InputError
-from stickslip.mpc.retarget.checks import TOLD
-from stickslip.mpc.retarget.motion import Array, exponential, multiplied, slerp
+from stickslip.mpc.retarget.files.checks import TOLD
+from stickslip.mpc.retarget.human.skeleton import HIP, SHIN, SIDES, SOLE, THIGH, Human
+from stickslip.mpc.retarget.motion import Array, exponential, multiplied, rotated, slerp
 
 COLUMNS = 44
 """Numbers in a frame: its duration, position of the root, nine quaternions and four angles."""
@@ -30,12 +30,12 @@ class _Joint(NamedTuple):
 
 
 def _side(side: str, column: int) -> dict[str, _Joint]:
-    """Joints of a leg and an arm; left is at positive y."""
-    y = 1.0 if side == "left" else -1.0
+    """Joints of a leg and an arm."""
+    y = SIDES[side]
     return {
-        f"{side}_hip": _Joint("pelvis", (0.0, y * 0.084887, 0.0), column),
-        f"{side}_knee": _Joint(f"{side}_hip", (0.0, 0.0, -0.421546), column + 4),
-        f"{side}_ankle": _Joint(f"{side}_knee", (0.0, 0.0, -0.40987), column + 5),
+        f"{side}_hip": _Joint("pelvis", (0.0, y * HIP, 0.0), column),
+        f"{side}_knee": _Joint(f"{side}_hip", (0.0, 0.0, -THIGH), column + 4),
+        f"{side}_ankle": _Joint(f"{side}_knee", (0.0, 0.0, -SHIN), column + 5),
         f"{side}_shoulder": _Joint("chest", (-0.02405, y * 0.18311, 0.2435), column + 9),
         f"{side}_elbow": _Joint(f"{side}_shoulder", (0.0, 0.0, -0.274788), column + 13),
     }
@@ -51,33 +51,10 @@ JOINTS: Mapping[str, _Joint] = {
 HINGES = ("knee", "elbow")
 TIPS = {
     "head": ("neck", (0.0, 0.0, 0.175)),
-    **{f"{side}_foot": (f"{side}_ankle", (0.045, 0.0, -0.05)) for side in ("left", "right")},
+    **{f"{side}_foot": (f"{side}_ankle", (0.045, 0.0, -SOLE)) for side in ("left", "right")},
     **{f"{side}_hand": (f"{side}_elbow", (0.0, 0.0, -0.258947)) for side in ("left", "right")},
 }
 """Points fixed to a joint's body: the middle of the head, of the soles, and the wrists."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Human:
-    """A motion of DeepMimic's human, z up, quaternions w first. Frame j is at the time j / fps.
-
-    Attributes:
-        name: name of the file
-        fps: frames per second
-        rotations: rotation of each joint in its parent's frame; of "pelvis" in the world        (T, 4) each
-        positions: of joints and points: pelvis, chest, neck, head, hips, knees, ankles, feet (middle of the sole),
-            shoulders, elbows and hands (the wrists) [m]                                          (T, 3) each
-        orientations: of the bodies of all joints, of the feet (x towards the toes, z up from the sole) and of the hands
-            (those of the forearms: z towards the elbow)                                          (T, 4) each
-        notes: what was corrected when it was read
-    """
-
-    name: str
-    fps: float
-    rotations: Mapping[str, Array]
-    positions: Mapping[str, Array]
-    orientations: Mapping[str, Array]
-    notes: tuple[str, ...] = ()
 
 
 def human_targets(path: str | os.PathLike) -> tuple[float, dict[str, Array], Array, dict[str, Array]]:
@@ -206,16 +183,9 @@ def _kinematics(root: Array, turns: Mapping[str, Array]) -> tuple[dict[str, Arra
     for name, joint in JOINTS.items():
         if joint.parent:
             above = orientations[joint.parent]
-            positions[name] = positions[joint.parent] + _rotated(above, joint.place)
+            positions[name] = positions[joint.parent] + rotated(above, joint.place)
             orientations[name] = multiplied(above, turns[name])
     for name, (joint, place) in TIPS.items():
         orientations[name] = orientations[joint]
-        positions[name] = positions[joint] + _rotated(orientations[joint], place)
+        positions[name] = positions[joint] + rotated(orientations[joint], place)
     return positions, orientations
-
-
-def _rotated(quat: Array, vector: tuple[float, float, float]) -> Array:
-    """A vector turned by quaternions (T, 4): v + 2 u x (u x v + w v)."""
-    w, u = quat[:, :1], quat[:, 1:]
-    v = np.broadcast_to(np.array(vector), u.shape)
-    return v + 2.0 * np.cross(u, np.cross(u, v) + w * v)

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 
 from stickslip.errors import InputError
-from stickslip.mpc.retarget.arrays import Arrays, number, numbers, texts
-from stickslip.mpc.retarget.checks import order_note
-from stickslip.mpc.retarget.export import LAFAN1_FPS
+from stickslip.mpc.retarget.files.arrays import Arrays, number, numbers, texts
+from stickslip.mpc.retarget.files.checks import order_note
+from stickslip.mpc.retarget.files.export import LAFAN1_FPS
+from stickslip.mpc.retarget.files.given import Given, from_qpos, nearest, pose_of, read_json
 from stickslip.mpc.retarget.g1_joints import G1_JOINTS
-from stickslip.mpc.retarget.given import Given, from_qpos, nearest, pose_of, read_json
 from stickslip.mpc.retarget.motion import Array, Motion
 
 
