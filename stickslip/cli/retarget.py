@@ -126,7 +126,7 @@ def _support_notes(problem: Problem) -> list[str]:
     if missing.mean() < MISSING:
         return []
     return [
-        f"contacts cannot give all of the force that it needs: {missing.mean():.2f} times the robot's weight is missing "
+        f"contacts cannot give all of the force it needs: {missing.mean():.2f} times the robot's weight is missing "
         f"in the mean, {missing.max():.1f} times at {missing.argmax() * problem.dt:.2f} s"
     ]
 
@@ -283,7 +283,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> Table:
         if values:
             spread = f" ± {np.std(values):.2g}" if len(values) > 1 else ""
             others = [_number(rows[0].get(prefix + key), factor) for prefix in ("open_loop_", "reference_")]
-            table.add_row(what, f"{np.mean(values):.3g}{spread}", *others)
+            table.add_row(escape(what), f"{np.mean(values):.3g}{spread}", *others)
     return table
 
 

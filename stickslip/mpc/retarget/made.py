@@ -199,16 +199,16 @@ def cartwheel() -> Motion:
     tipped = {**bent, "left_hip_roll": 1.07, "right_hip_roll": -0.82, "waist_roll": -0.35}
     first = [
         key(0.0, 0.0, 0.789, 0.0, {**legs, "shoulder_roll": 1.69}),
-        key(0.74, 0.097, 0.655, 0.066, {**legs, **arms}),
+        key(0.74, 0.097, 0.655, 0.068, {**legs, **arms}),
         key(1.31, 0.275, 0.809, 1.056, lifted),
-        key(1.69, 0.561, 0.627, 1.929, tipped),
-        key(2.09, 0.926, 0.788, 2.462, {**split, "waist_roll": 0.17}),
+        key(1.69, 0.558, 0.627, 1.929, tipped),
+        key(2.09, 0.926, 0.786, 2.462, {**split, "waist_roll": 0.17}),
     ]
     second = [  # the first half backwards, seen from the other side
         key(last - k.time, far - k.pos[1], k.pos[2], 2.0 * math.pi + k.turn[0], mirrored(k.pose))
         for k in reversed(first)
     ]
-    middle = key(0.5 * last, 0.5 * far, 0.825, math.pi, split)
+    middle = key(0.5 * last, 0.5 * far, 0.831, math.pi, split)
     on, off = 1.62, 0.7  # the left foot leaves the floor, and the right one
     down, both = 1.74, 1.94  # the left hand touches it, and the right one
     paths = {

@@ -99,7 +99,7 @@ def test_cartwheel_turns_by_2_pi_hand_after_hand():
     assert np.abs(steps).max() < 0.15
     first = [int(np.argmax(cartwheel.contacts[hand])) for hand in g1.HANDS]
     assert first[0] < first[1]
-    assert cartwheel.base[-1, 1] - cartwheel.base[0, 1] == pytest.approx(2.1, abs=0.02)
+    assert cartwheel.base[-1, 1] - cartwheel.base[0, 1] == pytest.approx(2.05, abs=0.05)
 
 
 def test_getup_ends_standing():
@@ -190,3 +190,10 @@ def test_feasible_motions_differ_by_seed_and_refuse_nonsense():
 def test_unknown_motion_is_named():
     with pytest.raises(InputError, match="no motion named 'sqat'; did you mean 'squat'"):
         made.make("sqat")
+
+
+def test_spoiled_motions_have_names():
+    assert made.make("kick-sunk").name == "kick-sunk" and made.find("push-box-faster").robot == "g1-box"
+    assert made.known("squat") and not made.known("squat-slower") and not made.known("sunk")
+    with pytest.raises(InputError, match="'kick-slower'"):
+        made.find("kick-slower")
