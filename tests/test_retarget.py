@@ -35,7 +35,8 @@ def test_a_run_is_stored_with_pictures_and_not_run_again(tmp_path, capsys, monke
         assert row["spider_base_pos"] != row["base_pos"] and row["penetration"] < 0.005
     assert stored["settings"]["samples"] == 4 and stored["physics"]["name"] == "cone-sweep"
     told = " ".join(capsys.readouterr().out.split())
-    assert "optimised open loop reference" in told and "seed 1: done after 0.30 s" in told and f"{stem}.png" in told
+    assert "optimised open loop reference" in told and "base position error [mm]" in told
+    assert "seed 1: done after 0.30 s" in told and f"{stem}.png" in told
     with Image.open(tmp_path / f"{stem}.png") as image:
         assert image.width > 1000 and len(np.unique(np.asarray(image.convert("L")))) > 50
     assert (tmp_path / f"{stem}.gif").exists()
