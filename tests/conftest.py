@@ -37,7 +37,7 @@ SLOW = {
     r"test_docs.py::test_python_blocks_run.*tutorials/[23]": "tutorials with models of their own",
     r"test_simulation_docs.py::.*-with-jax": "blocks whose calls physics/test_scm.py tests",
     r"test_simulation_rollout.py::.*-mjx": "a baseline that JAX compiles; scm stays",
-    r"test_simulation_sequences.py::.*-all-": "eight times as many sequences",
+    r"test_simulation_sequences.py::.*(-all-|some-2)": "more sequences",
     r"test_examples.py::test_(scm|friction)": "programs whose calls physics/test_scm.py tests",
     r"mpc/test_menagerie.py::test_mppi_plans": "a hand beside the one that is there",
 }
