@@ -26,7 +26,9 @@ GENERATED = ("docs/results.md",)
 MARKER = re.compile(r"<!-- metric: (?P<fields>[^>]*?) -->(?P<text>.*?)<!-- /metric -->", re.DOTALL)
 HIDDEN = (
     re.compile(r"^(```|~~~).*?^\1", re.DOTALL | re.MULTILINE),  # code
-    re.compile(r"<!-- (?:accuracy|speed|ablation|trade-off)[^>]*-->.*?<!-- end -->", re.DOTALL),  # generated tables
+    re.compile(
+        r"<!-- (?:accuracy|speed|ablation|trade-off|retarget)[^>]*-->.*?<!-- end -->", re.DOTALL
+    ),  # generated tables
     MARKER,
     re.compile(r"<!--.*?-->", re.DOTALL),
     re.compile(r"`[^`\n]*`"),

@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 NOTE = ROOT / "stickslip" / "physics" / "conesweep" / "README.md"
 ROBOTS = ROOT / "benchmarks" / "robots"
+RETARGET = ROOT / "benchmarks" / "retarget"
 ACCURACY = (
     ("stick", "creep of a box that must stick, dt 2 ms"),
     ("stick", "error of a slide in 2 s, dt 2 ms"),
@@ -41,6 +42,22 @@ TRADES = {
     "lost under 100 kg [mm]": ("stack", "100 kg on two of 1 kg, dt 2 ms", "height_lost_mm"),
 }
 """Columns of the trade-off of the cone sweep: experiment, case and metric."""
+ERRORS = {
+    "followed to the end": ("completed", 1.0),
+    "base position error [mm]": ("base_pos", 1e3),
+    "base rotation error [rad]": ("base_rot", 1.0),
+    "joint error [rad]": ("joints", 1.0),
+    "object position error [mm]": ("object_pos", 1e3),
+}
+FEET = {
+    "foot slide [mm/s]": ("foot_slide", 1e3),
+    "of the reference": ("reference_foot_slide", 1e3),
+    "penetration [mm]": ("penetration", 1e3),
+    "of the reference ": ("reference_penetration", 1e3),
+    "force that contacts cannot give [weights]": ("reference_missing", 1.0),
+}
+TIME = {"time of an optimisation [s]": ("seconds", 1.0), "over `mujoco`'s": ("time_ratio", 1.0)}
+"""Columns of tables of retargeting: metric and factor."""
 
 
 def accuracy() -> str:
@@ -153,6 +170,29 @@ def _tradeoff() -> dict[str, dict[str, float]]:
     }
 
 
+def retarget(path: pathlib.Path, columns: Mapping[str, tuple[str, float]]) -> str:
+    """A row for each motion and physics; with several seeds, the standard deviation behind the mean of an error."""
+    result = load(path)
+    old = sources.stale(EXPERIMENTS["retarget"], result)
+    columns = {k: v for k, v in columns.items() if not all(np.isnan(_of_all(result, v[0])))}
+    lines = []
+    for case in result.cases:
+        for label in result.methods:
+            cells = [case, _marked(f"`{label.partition(':')[0]}`", label in old)]
+            for name, factor in columns.values():
+                value, spread = (result.metric(label, case, key) for key in (name, f"{name}_std"))
+                text = "" if np.isnan(value) else style.number(float(f"{factor * value:.3g}"))
+                several = name != "seconds" and spread > 0.0
+                cells.append(f"{text} ± {style.number(float(f'{factor * spread:.2g}'))}" if several else text)
+            lines.append("| " + " | ".join(cells) + " |")
+    top = ["| | plan's model | " + " | ".join(columns) + " |", "|" + " --- |" * (2 + len(columns))]
+    return "\n".join([*top, *lines, *_legend(bool(old))])
+
+
+def _of_all(result: Result, name: str) -> list[float]:
+    return [result.metric(label, case, name) for label in result.methods for case in result.cases]
+
+
 def fill(text: str) -> str:
     """README.md with its tables and numbers as the stored results have them."""
     tables = {"accuracy: cpu": accuracy(), "speed: h200": speed(RESULTS / "h200" / "speed.json")}
@@ -162,6 +202,18 @@ def fill(text: str) -> str:
 def fill_robots(text: str) -> str:
     """The page of the robots with its table."""
     return _fill(text, {"speed: robots": speed(ROBOTS / "speed.json")})
+
+
+def fill_retarget(text: str) -> str:
+    """The page of stored runs of `retarget` with its tables."""
+    columns = {"seeds": ERRORS | TIME, "spoiled": ERRORS | FEET, "real": ERRORS | FEET}
+    return _fill(text, {f"retarget: {k}": retarget(RETARGET / f"{k}.json", v) for k, v in columns.items()})
+
+
+def fill_retargeting(text: str) -> str:
+    """The guide to retargeting with its table."""
+    stored = RESULTS / "h200" / "retarget.json"
+    return _fill(text, {"retarget: h200": retarget(stored, ERRORS | TIME)})
 
 
 def fill_note(text: str) -> str:
@@ -199,12 +251,20 @@ def _fill(text: str, tables: Mapping[str, str]) -> str:
     return text
 
 
+TABLES = {
+    NOTE: fill_note,
+    ROBOTS / "README.md": fill_robots,
+    RETARGET / "README.md": fill_retarget,
+    ROOT / "docs" / "retargeting.md": fill_retargeting,
+}
+"""Pages with tables, beside README.md."""
+
+
 def main() -> None:
     readme = ROOT / "README.md"
     readme.write_text(fill(readme.read_text()))
-    NOTE.write_text(fill_note(NOTE.read_text()))
-    robots = ROBOTS / "README.md"
-    robots.write_text(fill_robots(robots.read_text()))
+    for page, filled in TABLES.items():
+        page.write_text(filled(page.read_text()))
     for page in claims.pages():
         if page != readme:
             page.write_text(fill_metrics(page.read_text()))

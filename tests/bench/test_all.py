@@ -152,6 +152,7 @@ def test_stored_results_are_whole_and_measured():
         "plan-mismatch",
         "plan-mppi",
         "plan-settings",
+        "retarget",
         "scaling",
         "smooth",
         "throughput",
@@ -170,13 +171,25 @@ def test_stored_results_are_whole_and_measured():
         assert result.settings == defaults, f"{path}: measured with other settings"
 
 
+def test_the_humanoid_follows_all_motions_on_the_h200():
+    """The targets of retargeting, with the cone sweep as the plan's model."""
+    result = load(ROOT / "benchmarks" / "results" / "h200" / "retarget.json")
+    for case in result.cases:
+        assert result.metric("cone-sweep", case, "completed") == 1.0, case
+        assert result.metric("cone-sweep", case, "base_pos") <= 0.03, case
+        assert result.metric("cone-sweep", case, "base_rot") <= 0.07, case
+        assert result.metric("cone-sweep", case, "time_ratio") <= 0.6, case
+    for name in ("base_pos", "base_rot"):
+        errors = {k: [result.metric(k, case, name) for case in result.cases] for k in ("cone-sweep", "mujoco")}
+        assert sum(errors["cone-sweep"]) <= 1.05 * sum(errors["mujoco"]), name
+
+
 def test_the_readme_is_in_step_with_the_stored_results():
     text = (ROOT / "README.md").read_text()
     assert readme.fill(text) == text, "the tables of README.md are stale: run `make results`"
-    note = readme.NOTE.read_text()
-    assert readme.fill_note(note) == note, "the table of the cone sweep's README is stale: run `make results`"
-    robots = (readme.ROBOTS / "README.md").read_text()
-    assert readme.fill_robots(robots) == robots, "the table of the robots is stale: run `make results`"
+    for page, filled in readme.TABLES.items():
+        text = page.read_text()
+        assert filled(text) == text, f"the tables of {page} are stale: run `make results`"
 
 
 def test_the_documentation_is_in_step_with_the_stored_results():

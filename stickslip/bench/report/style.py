@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 FEW = 100.0
 """An axis that goes from one value to less than so many times as much has few decades."""
 INK, FAINT = "#22303c", "#c9d1d8"
+TICK = 8.5
+"""Size of tick labels [points]."""
 REFERENCE = "#111111"
 """Colour of an analytic answer, drawn dashed."""
 OF_STEPS = "what steps of this length are off by, with exact forces"
@@ -67,7 +69,7 @@ def split(ax: "matplotlib.axes.Axes", columns: int) -> list[Any]:
 def _quiet(ax: "matplotlib.axes.Axes") -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(FAINT)
-    ax.tick_params(colors=INK, labelsize=8.5, length=3, color=FAINT)
+    ax.tick_params(colors=INK, labelsize=TICK, length=3, color=FAINT)
     ax.grid(True, color=FAINT, lw=0.5, alpha=0.6)
     ax.set_axisbelow(True)
 
@@ -193,16 +195,23 @@ def bars(
         ax.margins(y=0.4 if crowded else 0.18)
     ax.grid(False, axis="x")
     ax.set_xlim(-0.5, len(groups) - 0.5)
-    ax.set_xticks(range(len(groups)), [textwrap.fill(g, 16) for g in ticks or groups])
+    names = [textwrap.fill(g, 16) for g in ticks or groups]
+    longest = max((len(line) for name in names for line in name.splitlines()), default=0)
+    slanted = {"rotation": 20, "ha": "right"} if longest * 0.56 * TICK > _width(ax) / len(groups) else {}
+    ax.set_xticks(range(len(groups)), names, **slanted)
+
+
+def _width(ax: "matplotlib.axes.Axes") -> float:
+    """Of axes, in points."""
+    return np.inf if ax.figure is None else ax.bbox.width / ax.figure.dpi * 72.0
 
 
 def _crowded(ax: "matplotlib.axes.Axes", texts: Sequence[Sequence[str]]) -> bool:
     """Whether values, by method and group, are too wide to stand side by side above their bars."""
-    fig = ax.figure
-    if not texts or fig is None:
+    if not texts:
         return False
     count, groups = len(texts), len(texts[0])
-    room = ax.bbox.width / fig.dpi * 72.0 * 0.8 / max(count * groups, 1)  # points per bar
+    room = _width(ax) * 0.8 / max(count * groups, 1)  # points per bar
     size = 8 if groups * count <= 16 else 6.5
     return any(0.56 * size * len(text) > room for row in texts for text in row)
 

@@ -53,7 +53,7 @@ class Target:
 
 
 Targets = list[Target] | Callable[[mujoco.MjData], list[Target]]
-"""Targets, or what makes them anew in each iteration from the data of the model where it is."""
+"""Targets, or a function that makes them in each iteration from the data of the model."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Solver:
 
         Args:
             qpos: positions to start from                                     (nq,)
-            targets: the targets, or a function that makes them anew in each iteration
+            targets: the targets, or a function that makes them in each iteration
             posture: preferred positions of joints; None: `qpos`              (nq,)
             within: largest change of a joint from `qpos` [rad or m]
         """

@@ -137,7 +137,7 @@ def test_a_point_of_a_body_and_a_place_from_another_body(mjm):
 
 
 def test_targets_may_follow_the_robot(mjm):
-    """A hand that is to be where the other one is, mirrored: made anew in each iteration."""
+    """A hand that is to be where the other one is, mirrored: made in each iteration."""
 
     def mirrored(mjd: mujoco.MjData) -> list[Target]:
         place = mjd.site("left_hand").xpos * [1.0, -1.0, 1.0]
