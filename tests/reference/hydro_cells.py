@@ -5,9 +5,10 @@ Both fields are minima of planes. Where face i of A and face j of B are the smal
 cell: a convex polygon with a linear pressure. If A is rigid, the plane is ``e_Ai = 0`` and the clips are ``e_Ak >= 0``;
 likewise for B.
 
-Ahead of touch: `level` is 0 once the largest pressure is that of a depth of `margin`, and ``p_max - margin g`` before, g
-being the steepest gradient of the pair. So a patch is never smaller than that of a depth of `margin`. A cell that holds
-both signs is cut at p = 0: its pressed part stays exact, and the other part has points with p0 < 0.
+Ahead of touch: ``level = min(0, p_max - margin g)``, g being the steepest gradient of the pair. So a patch is never
+smaller than that of a depth of `margin`, and a deeper one has no points ahead. A cell that holds both signs is cut at
+p = 0: its pressed part stays exact, and the other part has points with p0 < 0. Walls, along which a field does not
+change, have none ahead.
 """
 
 import dataclasses
@@ -94,10 +95,11 @@ def _square(point: Array, normal: Array, centre: Array, size: float) -> Array:
     """In a plane through a point, about the foot of `centre`, turning to the left about the normal."""
     foot = centre - normal * (normal @ (centre - point))
     first = np.eye(3)[np.abs(normal).argmin()]
-    u = np.cross(normal, first)
-    u /= np.linalg.norm(u)
-    v = np.cross(normal, u)
-    return foot + size * np.array([u + v, v - u, -u - v, u - v])
+    u = np.asarray(np.cross(normal, first), dtype=np.float64)
+    u = u / np.linalg.norm(u)
+    v = np.asarray(np.cross(normal, u), dtype=np.float64)
+    around = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
+    return foot + size * around @ np.stack([u, v])
 
 
 def _clipped(a: Geom, pose_a: Pose, b: Geom, pose_b: Pose, size: float) -> list[Cell]:
@@ -203,8 +205,9 @@ def centroids(cell: Cell) -> tuple[Array, Array]:
 def three(cell: Cell) -> tuple[Array, Array]:
     """Three points of equal weight for any polygon, exact up to degree 2.
 
-    They are ``c + sqrt(2) L u_k`` with the second moment ``L L'`` over the area and u_k unit vectors 120 degrees apart. For
-    a thin polygon they may lie outside of it, where the pressure can be negative.
+    They are ``c + sqrt(2) L u_k`` with the second moment ``L L'`` over the area and u_k unit vectors 120 degrees apart.
+    They may lie outside of the polygon, where the pressure can be negative: a triangle with p = 0 along a side is the
+    limit, its points are on the sides.
     """
     weights, places = fan(cell)
     u = cell.polygon[0] - cell.centroid
@@ -244,9 +247,8 @@ def points(a: Geom, pose_a: Pose, b: Geom, pose_b: Pose, margin: float = 0.0, ru
         if rule == "mixed":
             chosen = "one" if abs(cell.force) < FEW * total else "fan"
         weight, pos = RULES[chosen](cell)
-        repeat = lambda v, n=len(weight): np.broadcast_to(v, (n, 3))  # noqa: E731
-        p0 = cell.pressure(pos)
-        parts.append(
-            make(a, b, cell.share * weight, pos, repeat(cell.normal), p0, repeat(cell.grad_a), repeat(cell.grad_b))
-        )
+        normal, grad_a, grad_b = (np.tile(v, (len(weight), 1)) for v in (cell.normal, cell.grad_a, cell.grad_b))
+        found_here = make(a, b, cell.share * weight, pos, normal, cell.pressure(pos), grad_a, grad_b)
+        if cell.force > 0.0 or found_here.dist.min() <= margin:
+            parts.append(found_here)
     return together(parts)

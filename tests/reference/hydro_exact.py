@@ -5,7 +5,6 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 
 def sphere_on_plane(E: float, R: float, x: float) -> float:
@@ -24,7 +23,7 @@ def sphere_on_plane_energy(E: float, R: float, x: float) -> float:
 
 
 def ellipsoid_on_plane(E: float, a: float, b: float, c: float, x: float) -> float:
-    """Compliant, standing on the end of its half axis c: ``pi E (ab/c^2) x^2 (1 - 2x/3c)``, the sphere's by stretching."""
+    """Compliant, on the end of its half axis c: ``pi E (ab/c^2) x^2 (1 - 2x/3c)``, the sphere's, stretched."""
     return a * b / c**2 * sphere_on_plane(E, c, x)
 
 
@@ -36,21 +35,20 @@ def rigid_sphere_on_slab(g: float, R: float, x: float) -> float:
 def two_spheres(Ea: float, Ra: float, Eb: float, Rb: float, x: float, n: int = 40) -> float:
     """Both compliant: pressure over the shadow of the surface, n Gauss points in the squared radius.
 
-    At each radius, the height is the root of ``p_A - p_B``. The rim is where both spheres meet.
+    At each radius, the height is the root of ``p_A - p_B``, by bisection. The rim is where both spheres meet.
     """
     gap = Ra + Rb - x  # A at the origin, B above it
     meet = (gap**2 + Ra**2 - Rb**2) / (2.0 * gap)
     square = Ra**2 - meet**2
     nodes, weights = np.polynomial.legendre.leggauss(n)
-    total = 0.0
-    for s, w in zip(0.5 * (nodes + 1.0) * square, 0.5 * weights, strict=True):
-
-        def difference(z: float, s: float = s) -> float:
-            return Ea * (1.0 - np.sqrt(s + z * z) / Ra) - Eb * (1.0 - np.sqrt(s + (gap - z) ** 2) / Rb)
-
-        z = float(brentq(difference, 0.0, gap, xtol=1e-16, rtol=1e-15))
-        total += np.pi * square * w * Ea * (1.0 - np.sqrt(s + z * z) / Ra)
-    return total
+    s = 0.5 * (nodes + 1.0) * square
+    low, high = np.zeros(n), np.full(n, gap)
+    for _ in range(60):
+        z = 0.5 * (low + high)
+        of_a = Ea * (1.0 - np.sqrt(s + z**2) / Ra)
+        above = of_a < Eb * (1.0 - np.sqrt(s + (gap - z) ** 2) / Rb)
+        low, high = np.where(above, low, z), np.where(above, z, high)
+    return float(0.5 * np.pi * square * weights @ (Ea * (1.0 - np.sqrt(s + low**2) / Ra)))
 
 
 def two_spheres_leading(Ea: float, Ra: float, Eb: float, Rb: float, x: float) -> float:
@@ -72,7 +70,10 @@ def cylinder_cap(g: float, R: float, x: float) -> float:
 
 
 def cylinder_flank(g: float, R: float, L: float, x: float) -> float:
-    """On its flank, L long: ``g L (R b - h^2 asinh(b/h))``, h = R - x, b^2 = R^2 - h^2. The caps' ramps, of order x, are left out."""
+    """On its flank, L long: ``g L (R b - h^2 asinh(b/h))``, h = R - x, b^2 = R^2 - h^2.
+
+    Near a cap the nearest face is the cap. That takes away a share of order x/L, which is left out here.
+    """
     h = R - x
     b = np.sqrt(R**2 - h**2)
     return g * L * (R * b - h**2 * np.arcsinh(b / h))
@@ -92,7 +93,7 @@ def tilt(g: float, a: float, b: float, M: float) -> float:
 
 
 def pressed_length(b: float, e: float) -> float:
-    """Of a push e off the middle: all of b within the kern, b/6; ``3 (b/2 - e)`` beyond; 0 from b/2 on, where it tips."""
+    """Of a push e off the middle: b within the kern, b/6; ``3 (b/2 - e)`` beyond; 0 from b/2 on, where it tips."""
     return float(np.clip(3.0 * (0.5 * b - abs(e)), 0.0, b))
 
 
@@ -111,18 +112,18 @@ def rectangle_torque(a: float, b: float) -> float:
 
 
 def sphere_torque(radius: float) -> float:
-    """Pressure of a sphere over a patch of this radius, ``1 - (r/radius)^2``: ``8/15 radius``, leading order in depth."""
+    """Pressure ``1 - (r/radius)^2``, that of a sphere to leading order in depth: ``8/15 radius``."""
     return 8.0 / 15.0 * radius
 
 
 def stopping_ratio(
-    weight: NDArray[np.float64], xy: NDArray[np.float64], R: float, ratio: float, steps: int = 500
+    weight: NDArray[np.float64], xy: NDArray[np.float64], R: float, ratio: float, steps: int = 150
 ) -> float:
     """v/(R omega) as a uniform disc of radius R comes to rest, from a start with another ratio, by Runge-Kutta.
 
     The disc (inertia m R^2/2) slides and spins on points of normal forces `weight` (they sum to 1) at xy (n, 2). Speeds
-    are over mu g: ``v' = -sum w u_x/|u|``, ``w' = -2/R^2 sum w (r x u)/|u|``. Time goes by the speed that is left, so the
-    ratio has time to settle at 0.653 (Farkas et al., Frictional coupling between sliding and spinning motion).
+    are over mu g: ``v' = -sum w u_x/|u|``, ``w' = -2/R^2 sum w (r x u)/|u|``. Time goes by the speed that is left, so
+    the ratio has time to settle, at 0.653 (Farkas et al., Frictional coupling between sliding and spinning motion).
     """
 
     def rate(y: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -133,7 +134,7 @@ def stopping_ratio(
 
     y = np.array([ratio * R, 1.0])
     for _ in range(steps):
-        dt = 0.02 * np.hypot(y[0], R * y[1])
+        dt = 0.1 * np.hypot(y[0], R * y[1])
         k1 = rate(y)
         k2 = rate(y + 0.5 * dt * k1)
         k3 = rate(y + 0.5 * dt * k2)

@@ -1,22 +1,22 @@
 """Contact surface of two convex geoms of which one is round, by polar quadrature.
 
-The surface is a graph over the plane across an axis n: at each place of the plane, its height is where ``min(p_A, p_B)``
-is largest along n. That pressure is concave over the plane, so ``p >= level`` is a convex region and has one rim in
-each direction. A patch has M directions and G Gauss points in the squared radius on each: always M x G points. They
-move smoothly with the pose.
+The surface is a graph over the plane across an axis n: at each place of the plane, its height is where
+``min(p_A, p_B)`` is largest along n. That pressure is concave over the plane, so ``p >= level`` is a convex region and
+has one rim in each direction. A patch has M directions and G Gauss points in the squared radius on each: always M x G
+points. They move smoothly with the pose.
 
 1. `start`: a place inside both geoms, or in the gap between them, and n there.
-2. `SCOUTS` directions find the rim; centre, second moment and resultant of that region give a new centre, stretch and n.
-   Three times: a patch of 1:300 is stretched by about 20 in each.
+2. `SCOUTS` directions find the rim; centroid, second moment and resultant of that region give a new centre, stretch
+   and n. Three times: a patch of 1:300 is stretched by about 20 in each.
 3. M directions from there, ``u_k`` on the unit circle stretched by twice the square root of the second moment: an
    ellipse becomes a circle.
 4. Weights and normals of each direction are adjusted so that its points carry the force of its sector, as SCOUTS
-   directions with FINE points on each see it. Two points do not see a pressure that is flat and then falls near the rim (a cap, the
-   ends of a capsule), and 8 directions do not see the corners of a rectangle.
+   directions with FINE points on each see it. Two points do not see a pressure that is flat and then falls near the rim
+   (a cap, the ends of a capsule), and 8 directions do not see the corners of a rectangle.
 
-Ahead of touch: the rim is at ``level = min(0, p_start - margin g)``, g the steepest gradient of the pair. So the patch is
-never smaller than that of a depth of `margin`; a shallower one has points with p0 < 0 near its rim, and its force is no
-longer exact to the order of the rule.
+Ahead of touch: the rim is at ``level = min(0, p_start - margin g)``, g the steepest gradient of the pair. So the patch
+is never smaller than that of a depth of `margin`. A shallower one has points with p0 < 0 near its rim, and its force,
+the sum over points with p0 > 0, is coarser.
 """
 
 import dataclasses
@@ -45,6 +45,8 @@ SCOUTS = 32
 """Directions of a pass that only measures the patch: the lanes of a warp."""
 FINE = 8
 """Gauss points on each direction that the weights are made to agree with."""
+TIE = 1e-9
+"""Slope, as a share of the gradient, at which a field is level along n, as that of a flank is, and the root decides."""
 SEEN = 1e-9
 """Extent of a rigid geom that counts as its surface."""
 DIRECTIONS = {"sphere": (8, 2), "capsule": (8, 2), "ellipsoid": (8, 2), "cylinder": (16, 2)}
@@ -70,8 +72,8 @@ def start(pair: Pair) -> tuple[Array, Array]:
 
     If the geoms overlap, that place is inside both, whatever their moduli; the pressures themselves differ in slope by
     orders of magnitude, and a climb on them gets stuck. The minimum over all pieces is softened,
-    ``-t log sum exp(-d_i/t)``, which is smooth and concave, and climbed by Newton's method while t falls. The weights of
-    the pieces tend to the multipliers of the maximum: with them the gradients of A and of B balance, and that common
+    ``-t log sum exp(-d_i/t)``, which is smooth and concave, and climbed by Newton's method while t falls. The weights
+    of the pieces tend to the multipliers of the maximum: with them the gradients of A and of B balance, and that common
     direction is the normal, also on edges and corners.
     """
     sides = ((pair.a, pair.pose_a), (pair.b, pair.pose_b))
@@ -125,8 +127,8 @@ def height(pair: Pair, x: Array, n: Array, s: Array) -> Array:
     """Where ``min(p_A, p_B)`` is largest along n from x (m, 3), starting from s (m,).
 
     The slope of the smaller field tells the side (the minimum is concave), so the bracket holds always. Newton's method
-    for ``p_A - p_B = 0`` gives the next guess, the middle where that leaves the bracket. A rigid geom's field is taken as
-    zero on its surface and infinitely steep: the root is that of its extent.
+    for ``p_A - p_B = 0`` gives the next guess, the middle where that leaves the bracket. A rigid geom's field is zero
+    on its surface and infinitely steep: the root is that of its extent.
     """
     low, high = np.full(len(x), -pair.reach), np.full(len(x), pair.reach)
     s = np.clip(s, low, high)
@@ -140,12 +142,12 @@ def height(pair: Pair, x: Array, n: Array, s: Array) -> Array:
             of_a, gap, rate = vb >= 0.0, -vb, -db
         else:
             of_a, gap, rate = va < vb, va - vb, da - db
-        up = np.where(of_a, da, db) > 0.0
+        up = np.where(of_a, da + TIE * np.linalg.norm(ga, axis=-1), db - TIE * np.linalg.norm(gb, axis=-1)) > 0.0
         low, high = np.where(up, s, low), np.where(up, high, s)
         guess = s - gap / np.where(rate > 0.0, rate, np.inf)
         good = (rate > 0.0) & (guess >= low) & (guess <= high)
         guess = np.where(good, guess, 0.5 * (low + high))
-        arrived = np.abs(guess - s) <= 1e-13 * pair.reach
+        arrived = np.abs(guess - s) <= 1e-12 * pair.reach
         s = guess
         if arrived.all():
             break
@@ -215,7 +217,7 @@ def rim(pair: Pair, x: Array, n: Array, ways: Array, level: float, s: float) -> 
             guess = r - over / rate
         good = at_r.seen & (rate < 0.0) & (guess >= low) & (guess <= high)
         guess = np.where(good, guess, 0.5 * (low + high))
-        arrived = np.abs(guess - r) <= 1e-12 * far
+        arrived = np.abs(guess - r) <= 1e-9 * far
         r = guess
         if arrived.all():
             break
@@ -265,9 +267,9 @@ def patch(pair: Pair, m: int, g: int, margin: float = 0.0, passes: int = 3) -> P
         area = (r**2).sum() / 2.0
         mean = (r**3) @ u / 3.0 / area
         second = (u.T * r**4) @ u / 4.0 / area - np.outer(mean, mean)
-        inner = surface(pair, x + np.sqrt(0.5) * r[:, None] * (u @ stretch.T @ across), n, np.zeros(SCOUTS))
+        inner, flat = _on_ways(pair, x, n, u @ stretch.T @ across, r, FINE)
+        turned = _loads(inner, flat, n, level).sum(axis=0)
         x = x + stretch @ mean @ across
-        turned = (r**2 * (inner.p - level) / (inner.normal @ n)) @ inner.normal
         n_new = turned / np.linalg.norm(turned)
         x = surface(pair, x[None], n_new, np.zeros(1)).pos[0]
         # the second moment in the old frame, as a matrix of the space, seen in the new one
@@ -296,7 +298,7 @@ def patch(pair: Pair, m: int, g: int, margin: float = 0.0, passes: int = 3) -> P
 
 
 def _on_ways(pair: Pair, x: Array, n: Array, ways: Array, r: Array, g: int) -> tuple[Surface, Array]:
-    """The surface at g Gauss points in the squared radius on each way, and their shares of ``r dr`` to the rim, (m g,)."""
+    """The surface at g Gauss points in the squared radius on each way, and their shares of ``r dr``, (m g,)."""
     nodes, shares = np.polynomial.legendre.leggauss(g)
     radii = r[:, None] * np.sqrt(0.5 * (nodes + 1.0))
     found = surface(pair, (x + radii[..., None] * ways[:, None]).reshape(-1, 3), n, np.zeros(radii.size))
