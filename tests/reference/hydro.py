@@ -27,7 +27,7 @@ def contact(
     margin: float = 0.0,
     *,
     cells: str = "fan",
-    polar: tuple[int, int] | None = None,
+    polar: tuple[int, int] = hydro_polar.RULE,
 ) -> Points:
     """Quadrature points of the patch between A = geom 0 and B = geom 1, in the world.
 
@@ -36,7 +36,7 @@ def contact(
         pose_a, pose_b: where they are.
         margin: how far ahead of touch there are points, m.
         cells: quadrature of polygons: fan, three, centroids, one or mixed.
-        polar: M and G of a polar patch; none for those of the shapes.
+        polar: M and G of a polar patch.
     """
     place = pose_b.inverse() @ pose_a
     if a.flat and b.flat:

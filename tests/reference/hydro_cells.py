@@ -113,7 +113,8 @@ def _clipped(a: Geom, pose_a: Pose, b: Geom, pose_b: Pose, size: float) -> list[
             w = ga[i] * (not b.rigid) - gb[j] * (not a.rigid)
             c = ba[i] * (not b.rigid) - bb[j] * (not a.rigid)
             norm = float(np.linalg.norm(w))
-            if norm < PARALLEL * (np.linalg.norm(ga[i]) + np.linalg.norm(gb[j])):
+            both = not (a.rigid or b.rigid)  # The extent of a rigid geom is no pressure: the two do not compare.
+            if both and norm < PARALLEL * (np.linalg.norm(ga[i]) + np.linalg.norm(gb[j])):
                 continue
             n = w / norm
             if not (a.rigid or faces_on(a, ga[i], n)) or not (b.rigid or faces_on(b, -gb[j], n)):

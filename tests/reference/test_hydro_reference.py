@@ -103,6 +103,16 @@ def test_hull_depth_is_the_inradius() -> None:
     assert hull(tetrahedron, SOFT).depth == pytest.approx(np.sqrt(6.0) / 12.0, rel=1e-9)
 
 
+def test_thin_box() -> None:
+    """A stiff field against a rigid geom is still a contact; it ends where the middle passes the plane."""
+    thin = box(0.05, 0.05, 0.001, SOFT)
+    x = 5e-4
+    found = contact(plane(), Pose(), thin, up(0.001 - x))
+    assert force(found)[2] == pytest.approx(hydro_exact.box_on_plane(E / 0.001, 0.1, 0.1, x), rel=1e-9)
+    past = contact(plane(), Pose(), thin, up(0.001 - 1.1e-3))
+    assert force(past)[2] < 0.05 * force(found)[2]
+
+
 def test_errors() -> None:
     with pytest.raises(ValueError, match="name its depth"):
         plane(SOFT)
@@ -200,6 +210,7 @@ def test_cylinder_on_plane(x: float) -> None:
     assert torsion(found, Z, middle) == pytest.approx(hydro_exact.disc_torque(R) * cap, rel=0.021)
     r, L = 0.006, 0.2
     lying = contact(plane(), Pose(), cylinder(r, L / 2, SOFT), up(r - x, LYING))
+    assert len(found) == len(lying) == 16
     assert force(lying)[2] == pytest.approx(hydro_exact.cylinder_flank(E / r, r, L, x), rel=x / L + 1e-3)
 
 
@@ -208,6 +219,10 @@ def test_capsule_on_plane(x: float) -> None:
     found = contact(plane(), Pose(), GEOMS["capsule"], up(0.03 - x, LYING))
     assert len(found) == 16
     assert force(found)[2] == pytest.approx(hydro_exact.capsule_on_plane(E, 0.03, 0.08, x), rel=2e-3)
+    fine = contact(plane(), Pose(), GEOMS["capsule"], up(0.03 - x, LYING), polar=(64, 16))
+    for axis in (X, Y):
+        assert rocking(found, axis, np.zeros(3)) == pytest.approx(rocking(fine, axis, np.zeros(3)), rel=0.03)
+    assert torsion(found, Z, np.zeros(3)) == pytest.approx(torsion(fine, Z, np.zeros(3)), rel=0.03)
 
 
 # what a patch can do and a point cannot
@@ -230,7 +245,7 @@ def test_rocking_of_a_square() -> None:
 @functools.cache
 def disc_on_slab() -> Points:
     """A rigid cap of radius 40 mm: uniform pressure."""
-    return contact(slab(), Pose(), cylinder(0.04, 0.03), up(0.03 - 1e-6))
+    return contact(slab(), Pose(), cylinder(0.04, 0.03), up(0.03 - 1e-6), polar=(16, 2))
 
 
 def test_spin() -> None:
@@ -316,7 +331,7 @@ def test_swap_and_common_motion(name: str) -> None:
     far = contact(a, away @ pose_a, b, away @ pose_b)
     np.testing.assert_allclose(force(far), away.rot @ force(one), atol=2e-9 * total)
     np.testing.assert_allclose(centre(far), away.rot @ centre(one) + away.pos, atol=1e-9)
-    assert np.all(one.weight > 0.0) and np.all(one.gradient > 0.0)
+    assert np.all(one.weight > 0.0) and np.all(one.gradient > 0.0) and np.all(one.p0 > 0.0)
     np.testing.assert_allclose(one.f0, -one.k * one.dist)
     assert np.all((one.dissipation >= 0.0) & (one.dissipation <= 2.0))
 
