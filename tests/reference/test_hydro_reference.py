@@ -254,7 +254,7 @@ def test_spin() -> None:
     disc = disc_on_slab()
     assert torsion(disc, Z, np.zeros(3)) == pytest.approx(hydro_exact.disc_torque(0.04) * force(disc)[2], rel=0.012)
     assert hydro_exact.rectangle_torque(1.0, 1.0) == pytest.approx(0.38260, abs=5e-6)
-    for a, b in ((0.1, 0.1), (0.1, 0.04), (0.1, 0.01)):
+    for a, b in ((0.1, 0.1), (0.1, 0.02)):
         for rule, rel in (("mixed", 0.01), ("three", 0.08)):
             found = contact(slab(H), Pose(), box(a / 2, b / 2, 0.05), up(0.05 - x), cells=rule)
             torque = torsion(found, Z, np.zeros(3))
@@ -366,7 +366,7 @@ def test_box_turned_on_a_table() -> None:
     """By 90 degrees about the vertical: the same force all the way, for cells and for a cylinder's cap."""
     table = box(0.2, 0.2, 0.05, Material(3e6))
     for geom, z, rel in ((GEOMS["box"], 0.029, 1e-9), (GEOMS["cylinder"], 0.029, 1e-6)):
-        forces = [force(contact(table, up(-0.05), geom, up(z, turn(Z, t))))[2] for t in np.linspace(0.0, np.pi / 2, 5)]
+        forces = [force(contact(table, up(-0.05), geom, up(z, turn(Z, t))))[2] for t in np.linspace(0.0, np.pi / 2, 4)]
         np.testing.assert_allclose(forces, forces[0], rtol=rel)
 
 
@@ -466,6 +466,10 @@ def test_boxes_of_drake(case: dict[str, Any], kind: str) -> None:
     found = contact(a, pose_a, b, pose_b)  # Merged: the force keeps its size, the direction is that of the large cells.
     np.testing.assert_allclose(-force(found), case[kind]["force_on_a"], atol=1e-4 * total)
     np.testing.assert_allclose(-moment(found), case[kind]["moment_on_a"], atol=1e-5 * total)
+    few = contact(a, pose_a, b, pose_b, cells="mixed")
+    np.testing.assert_allclose(force(few), force(found), atol=1e-10 * total)
+    np.testing.assert_allclose(moment(few), moment(found), atol=1e-4 * total)
+    assert len(few) < 32 and np.all(few.p0 >= 0.0)
 
 
 @pytest.mark.parametrize("case", DRAKE["rounds"], ids=lambda case: case["name"])
