@@ -1,4 +1,4 @@
-"""Makes `hydro_drake.json`: forces of Drake's contact surfaces, for `test_hydro_reference`.
+"""Makes `hydro_drake.json`: forces of Drake's contact surfaces, for `test_hydro_drake`.
 
 It needs a Python with Drake, and no test runs it: ``python tests/reference/hydro_drake_figures.py``.
 """

@@ -7,7 +7,7 @@ points. They move smoothly with the pose.
 
 1. `start`: a place inside both geoms, or in the gap between them, and n there.
 2. `SCOUTS` directions find the rim; centroid, second moment and resultant of that region give a new centre, stretch
-   and n. Three times: a patch of 1:300 is stretched by about 20 in each.
+   and n. Three times: a patch of 1:300, that of a thin rod, needs the third.
 3. M directions from there, ``u_k`` on the unit circle stretched by twice the square root of the second moment: an
    ellipse becomes a circle.
 4. Radii, weights and normals of each direction are adjusted so that its points have the area and the second moment of
