@@ -148,6 +148,22 @@ def test_box_on_plane(name: str, x: float) -> None:
     assert contact(plane(), Pose(), GEOMS[name], pose).k.sum() == pytest.approx(slope, rel=2.0 * max(x / b, 1e-3))
 
 
+def test_hull_on_plane() -> None:
+    """A hull of 24 random points, 44 faces: against a dense sum over the plane."""
+    vert = np.random.default_rng(0).normal(size=(24, 3))
+    vert *= 0.05 / np.linalg.norm(vert, axis=1, keepdims=True)
+    rot = turn(X, 0.4)
+    pose = up(-(vert @ rot.T)[:, 2].min() - 4e-3, rot)
+    geom = hull(vert, SOFT)
+    side = np.linspace(-0.05, 0.05, 401)
+    places = np.stack([*np.meshgrid(side, side), np.zeros((401, 401))], axis=-1)
+    dense = np.maximum(hydro_fields.pressure(geom, pose, places)[0], 0.0).sum() * (side[1] - side[0]) ** 2
+    cells = hydro_cells.cells(plane(), Pose(), geom, pose, merge=False)
+    assert len(cells) == 13 and max(len(cell.polygon) for cell in cells) == 8
+    assert sum(cell.force for cell in cells) == pytest.approx(dense, rel=1e-4)
+    assert force(contact(plane(), Pose(), geom, pose))[2] == pytest.approx(dense, rel=1e-4)
+
+
 @pytest.mark.parametrize("x", [1e-4, 2e-3])
 def test_cylinder_on_plane(x: float) -> None:
     """On its cap and on its flank; the ramps at the edges are narrow and cost up to 1 %."""
