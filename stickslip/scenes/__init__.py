@@ -11,6 +11,7 @@ from typing import Any
 
 from stickslip.errors import InputError, SceneError, unknown
 from stickslip.scenes import (
+    bar_pinch,
     bouncing_ball,
     box_on_slope,
     bullet,
@@ -20,9 +21,12 @@ from stickslip.scenes import (
     cylinder,
     cylinder_roll,
     drop_test,
+    eccentric_box,
+    edge_grip,
     gripper,
     hand,
     humanoid,
+    patch_spin,
     pendulum,
     pinch,
     push_cubes,
@@ -67,6 +71,10 @@ _MODULES: tuple[ModuleType, ...] = (
     gripper,
     conveyor,
     stiff_arm,
+    patch_spin,
+    eccentric_box,
+    bar_pinch,
+    edge_grip,
 )
 
 CATALOGUE: dict[str, Scene] = {

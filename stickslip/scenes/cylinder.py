@@ -6,6 +6,8 @@ moves nearly along its axis, so it slides rather than rolls. The table is rigid,
 MuJoCo Warp's collision detection misses some contacts (2 to 12 %, depending on the position) of a cylinder that lies as
 shallow as here, 0.03 mm, on a box. It then rattles by some mm/s. With `plane=1` the table is an infinite plane, where
 that does not happen.
+
+With `modulus` the contact is a patch (hydroelastic), as in the paper, which does not give its value.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ class Parameters:
     stiffness: float = parameter(1e6, "stiffness of the cylinder [N/m]", 1.0, 1e9)
     mu: float = parameter(1.0, "friction coefficient", 0.0, 5.0)
     speed: float = parameter(1.0, "initial velocity along y [m/s]", -3.0, 3.0)
+    modulus: float = parameter(0.0, "hydroelastic modulus of the cylinder [Pa]; 0: point contact", 0.0, 1e12)
     plane: int = parameter(0, "0: the table is a box, 1: its top is an infinite plane", 0, 1)
 
 
@@ -37,6 +40,7 @@ def _edit(spec: mujoco.MjSpec, p: Parameters) -> None:
 
     look.set_friction(spec, p.mu, "floor", "table", "cylinder")
     spec.geom("cylinder").userdata[0] = look.rounded(p.stiffness)
+    spec.geom("cylinder").userdata[3] = look.rounded(p.modulus)
     spec.key("home").qvel[1] = look.rounded(p.speed)
     if p.plane:
         table = spec.geom("table")

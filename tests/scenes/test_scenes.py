@@ -76,6 +76,10 @@ def test_catalogue() -> None:
         "gripper",
         "conveyor",
         "stiff-arm",
+        "patch-spin",
+        "eccentric-box",
+        "bar-pinch",
+        "edge-grip",
         "soft-clutter",
         "hard-clutter",
     ]
