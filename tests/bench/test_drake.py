@@ -15,7 +15,7 @@ from stickslip.errors import InputError, MissingExtra, Unsupported
 from stickslip.mjcf import load as load_model
 from stickslip.simulation import Simulation
 
-G, K, MU, MASS, RADIUS = 9.81, 1e5, 0.5, 2.0, 0.1
+G, K, MU, MASS, RADIUS, E = 9.81, 1e5, 0.5, 2.0, 0.1, 1e7
 
 
 @pytest.fixture
@@ -41,6 +41,14 @@ def scene(body: str, *, floor: str = "", stiction: float = 1e-4, more: str = "")
 
 BALL = f'<geom type="sphere" size="{RADIUS}" mass="{MASS}"/>'
 BRICK = f'<geom type="box" size="0.1 0.2 0.3" pos="0.05 0 0" euler="20 30 0" mass="{MASS}"/>'
+
+
+def soft(body: str, *, depth: float = 0.0, floor: str = "") -> str:
+    """The same, hydroelastic."""
+    text = scene(body, floor=floor).replace('nuser_geom="2"', 'nuser_geom="5"')
+    return text.replace(f'user="{K} 10"', f'user="{K} 10 0 {E if not floor else 0.0} {depth}"').replace(
+        'user="0 0"', "" if floor else 'user="0 0 0 0 0"'
+    )
 
 
 def simulated(text: str, timestep: float = 0.1, **parameters) -> Simulation:
@@ -82,6 +90,8 @@ def test_nothing_of_the_scenes_is_refused(name):
         (scene(BALL, more=f'<body pos="1 0 1"><joint type="hinge"/>{BALL}</body>'), "joints that are not free"),
         (scene(f'{BALL}<body pos="0 0 0.3">{BALL}</body>'), "bodies on other bodies"),
         (scene(BALL).replace("stiction_velocity", "other"), "no stiction velocity"),
+        (soft(BALL, depth=0.05), "hydroelastic depth"),
+        (soft(BALL, floor=f'user="0 0 0 {E} 0"'), "hydroelastic depth"),
     ],
 )
 def test_what_drake_would_do_otherwise_is_refused(text, feature):
@@ -199,3 +209,51 @@ def test_soft_contact_is_that_of_our_own_error_control():
         sim.step(4)
         where.append(sim.qpos.numpy().copy())
     assert where[0] == pytest.approx(where[1], abs=1e-5)
+
+
+def resting(text: str, resolution: float) -> Simulation:
+    sim = simulated(text, accuracy=1e-5, resolution=resolution)
+    sim.qpos = [0.0, 0.0, RADIUS, 1.0, 0.0, 0.0, 0.0]
+    sim.step(20)
+    return sim
+
+
+@pytest.mark.usefixtures("drake")
+@pytest.mark.parametrize(
+    ("text", "force"),
+    [
+        (soft(BALL), lambda x: np.pi * E * x**2 * (1.0 - 2.0 * x / (3.0 * RADIUS))),
+        (soft(BALL, floor=f'user="0 0 0 {E} 0.05"'), lambda x: np.pi * E / 0.05 * x**2 * (RADIUS - x / 3.0)),
+    ],
+    ids=["soft ball", "soft floor"],
+)
+def test_a_ball_rests_as_deep_as_the_pressure_says(text, force):
+    """To what the mesh, which lies inside the ball, leaves out: less, the finer it is."""
+    errors = []
+    for resolution in (0.1, 0.02):
+        deep = RADIUS - float(resting(text, resolution).qpos.numpy()[0, 2])
+        errors.append(force(deep) / (MASS * G) - 1.0)
+    assert 0.0 < errors[1] < 0.05
+    assert errors[0] > 3.0 * errors[1]
+
+
+@pytest.mark.usefixtures("drake")
+def test_a_patch_is_one_contact():
+    contacts = resting(soft(BALL), 0.05).contacts()
+    assert len(contacts) == 1
+    side = 1.0 if contacts.geom[0, 1] == 1 else -1.0
+    assert contacts.frame[0].T @ contacts.force[0, :3] * side == pytest.approx([0.0, 0.0, MASS * G], rel=1e-3, abs=1e-6)
+    assert contacts.frame[0, 0] == pytest.approx([0.0, 0.0, side])
+    assert contacts.pos[0] == pytest.approx([0.0, 0.0, 0.0], abs=1e-3)
+
+
+@pytest.mark.usefixtures("drake")
+def test_a_patch_brakes_a_spinning_disc():
+    """2/3 mu m g R, and nothing where contact is a point."""
+    spins = []
+    for modulus in (1e6, 0.0):
+        sim = Simulation(f"patch-spin:shape=disc,mu=0.3,modulus={modulus}", Drake(), device="cpu", timestep=0.01)
+        sim.step(8)
+        spins.append(sim.qvel.numpy()[0, 5])
+    assert spins[0] == pytest.approx(10.0 - 0.08 * 0.3 * G * 4.0 / 3.0 / 0.05, abs=0.6)  # it falls first
+    assert spins[1] == pytest.approx(10.0, abs=0.01)

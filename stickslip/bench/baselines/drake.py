@@ -1,7 +1,7 @@
 """Drake as a method: the same free bodies in its MultibodyPlant, under its own CENIC integrator.
 
-Contact is point contact and time is continuous (`time_step` 0), so that the accuracy decides the steps. One thread, one
-world after another. `drake_plant` writes the plant.
+Contact is point contact, or hydroelastic where a geom names a modulus, and time is continuous (`time_step` 0), so that
+the accuracy decides the steps. One thread, one world after another. `drake_plant` writes the plant.
 
 It is here to be compared with, and is not one of our physics: it is no dependency, and in no extra. Where `pip install
 drake` was run it takes part; elsewhere it says what is missing.
@@ -66,6 +66,7 @@ class Drake(CountingPhysics[Model, Data]):
     Attributes:
         accuracy: error of positions that a step may have
         max_step: longest step [s]
+        resolution: edge length of hydroelastic meshes, of the smallest half size of their geom
         trace: steps of each world to remember for `stats`
     """
 
@@ -74,6 +75,9 @@ class Drake(CountingPhysics[Model, Data]):
     shardable: ClassVar[bool] = False
     accuracy: float = parameter(1e-3, "error of positions that a step may have", 0.0, above=True)
     max_step: float = parameter(0.1, "longest step [s]", 0.0, above=True)
+    resolution: float = parameter(
+        0.05, "edge length of hydroelastic meshes, of the smallest half size of their geom", 0.0, 10.0, above=True
+    )
     trace: int = parameter(0, "steps of each world to remember for `stats`", 0)
 
     def check(self, mjm: mujoco.MjModel) -> None:
@@ -84,7 +88,7 @@ class Drake(CountingPhysics[Model, Data]):
 
     def put_model(self, mjm: mujoco.MjModel) -> Model:
         self.check(mjm)
-        return build(_pydrake(), mjm)
+        return build(_pydrake(), mjm, self.resolution)
 
     def make_data(
         self, mjm: mujoco.MjModel, nworld: int, *, nconmax: int | None = None, njmax: int | None = None
@@ -195,11 +199,10 @@ class Drake(CountingPhysics[Model, Data]):
 
     def contacts(self, m: Model, d: Data) -> Contacts:
         rows = [
-            (index, *_contact(m, results.point_pair_contact_info(place)))
+            (index, *row)
             for index, world in enumerate(self._worlds(m, d))
             if not world.failure
-            for results in [m.plant.get_contact_results_output_port().Eval(world.context)]
-            for place in range(results.num_point_pair_contacts())
+            for row in _contacts(m, m.plant.get_contact_results_output_port().Eval(world.context))
         ]
         d.ncon_peak = max(d.ncon_peak, len(rows))
         world, geom, dist, pos, frame, force = zip(*rows, strict=True) if rows else [()] * 6
@@ -305,13 +308,41 @@ def _write(m: Model, world: World, qpos: NDArray[Any], qvel: NDArray[Any]) -> No
     world.simulator.Initialize()
 
 
-def _contact(m: Model, info: Any) -> tuple[Any, float, Any, Any, Any]:
-    """Geoms, distance, place, frame and force of a contact; the normal points from the first geom to the second."""
-    pair = info.point_pair()
-    normal = -np.asarray(pair.nhat_BA_W)
+Row = tuple[Any, float, Any, Any, Any]
+"""Geoms, distance, place, frame and force of a contact; the normal points from the first geom to the second."""
+
+
+def _contacts(m: Model, results: Any) -> list[Row]:
+    """One row a point contact, and one a patch."""
+    points = range(results.num_point_pair_contacts())
+    patches = range(results.num_hydroelastic_contacts())
+    return [
+        *(_point(m, results.point_pair_contact_info(place)) for place in points),
+        *(_patch(m, results.hydroelastic_contact_info(place)) for place in patches),
+    ]
+
+
+def _frame(normal: NDArray[Any]) -> NDArray[Any]:
+    """The normal and two directions across it, as rows."""
     across = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
     across /= np.linalg.norm(across)
-    frame = np.stack([normal, across, np.cross(normal, across)])
+    return np.stack([normal, across, np.cross(normal, across)])
+
+
+def _point(m: Model, info: Any) -> Row:
+    pair = info.point_pair()
+    frame = _frame(-np.asarray(pair.nhat_BA_W))
     force = np.r_[frame @ info.contact_force(), 0.0, 0.0, 0.0]
     geoms = (m.geom[pair.id_A.get_value()], m.geom[pair.id_B.get_value()])
     return geoms, -pair.depth, info.contact_point(), frame, force
+
+
+def _patch(m: Model, info: Any) -> Row:
+    """Force and torque about the centroid; the normal is the mean over the area, and the distance is not known: 0."""
+    surface, spatial = info.contact_surface(), info.F_Ac_W()
+    faces = range(surface.num_faces())
+    normal = -np.sum([surface.area(face) * surface.face_normal(face) for face in faces], axis=0)  # they point into M
+    frame = _frame(normal / np.linalg.norm(normal))
+    force = -np.r_[frame @ spatial.translational(), frame @ spatial.rotational()]  # on the second
+    geoms = (m.geom[surface.id_M().get_value()], m.geom[surface.id_N().get_value()])
+    return geoms, 0.0, surface.centroid(), frame, force

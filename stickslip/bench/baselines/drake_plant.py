@@ -5,6 +5,10 @@ geom (`user`), friction and stiction velocity. A geom that cannot move and names
 such thing, and gets 1e12 N/m. What Drake would do differently is refused, such as geoms of different friction, which
 it combines as MuJoCo does not.
 
+If a geom names a hydroelastic modulus (`user[3]`), contact is hydroelastic: that geom is compliant, those that name
+none are rigid, and two rigid ones touch by points. The depth of the pressure (`user[4]`) can be chosen for planes
+alone; of any other shape Drake takes the smallest half size.
+
 Drake is handed in, as `dr`, the names of all its modules in one: this file needs none of it to be imported.
 """
 
@@ -19,6 +23,8 @@ from numpy.typing import NDArray
 
 RIGID = 1e12
 """Stiffness of what is rigid [N/m]."""
+_MODULUS, _DEPTH = 3, 4
+"""Where `user` has them."""
 _GEOM = mujoco.mjtGeom
 
 
@@ -60,8 +66,33 @@ def _stiction(mjm: mujoco.MjModel) -> float | None:
     return None if index < 0 else float(mjm.numeric_data[mjm.numeric_adr[index]])
 
 
+def hydroelastic(mjm: mujoco.MjModel) -> NDArray[np.float64]:
+    """Modulus [Pa] and depth [m] of the pressure of each geom, (ngeom, 2): modulus 0 if it is rigid, depth as given."""
+    user = np.zeros((mjm.ngeom, 2))
+    given = mjm.geom_user[:, _MODULUS : _DEPTH + 1]
+    user[:, : given.shape[1]] = given
+    return user
+
+
+def half_size(mjm: mujoco.MjModel, geom: int) -> float:
+    """The smallest half size of a shape [m]; 0 of a plane."""
+    kind = mjm.geom_type[geom]
+    used = 3 if kind == _GEOM.mjGEOM_BOX else 2 if kind == _GEOM.mjGEOM_CYLINDER else 1
+    return float(min(mjm.geom_size[geom, :used]))
+
+
+def _other_depths(mjm: mujoco.MjModel) -> bool:
+    """Whether a geom names a depth that Drake cannot have, or a plane none."""
+    planes = mjm.geom_type == _GEOM.mjGEOM_PLANE
+    modulus, depth = hydroelastic(mjm).T
+    sizes = np.array([half_size(mjm, geom) for geom in range(mjm.ngeom)])
+    other = np.where(planes, depth <= 0.0, (depth > 0.0) & ~np.isclose(depth, sizes, rtol=1e-4))
+    return bool((other & (modulus > 0.0)).any())
+
+
 def unsupported(mjm: mujoco.MjModel) -> list[str]:
     """What the plant would not have, in words."""
+    modulus, planes = hydroelastic(mjm)[:, 0], mjm.geom_type == _GEOM.mjGEOM_PLANE
     touching = (mjm.geom_contype != 0) | (mjm.geom_conaffinity != 0)
     moving = mjm.body_weldid[mjm.geom_bodyid] != 0
     shapes = (_GEOM.mjGEOM_SPHERE, _GEOM.mjGEOM_BOX, _GEOM.mjGEOM_CYLINDER, _GEOM.mjGEOM_PLANE)
@@ -75,6 +106,8 @@ def unsupported(mjm: mujoco.MjModel) -> list[str]:
         "static friction": given.shape[1] > 2 and given[:, 2].any(),
         "geoms of different friction": np.unique(mjm.geom_friction[touching, 0]).size > 1,
         "friction other than sliding": (mjm.geom_condim[touching] != 3).any(),
+        "a hydroelastic depth other than the smallest half size": _other_depths(mjm),
+        "soft planes under soft bodies": modulus[planes].any() and modulus[~planes].any(),
         "margins": mjm.geom_margin.any(),
         "no stiction velocity": _stiction(mjm) is None,
         "damped or heavy joints": mjm.dof_damping.any() or mjm.dof_armature.any() or mjm.dof_frictionloss.any(),
@@ -99,8 +132,14 @@ def _worth_saying(record: logging.LogRecord) -> bool:
     return "half space" not in record.getMessage()
 
 
-def build(dr: Any, mjm: mujoco.MjModel) -> Model:
-    """The plant of a model that `_unsupported` finds nothing against."""
+def build(dr: Any, mjm: mujoco.MjModel, resolution: float) -> Model:
+    """The plant of a model that `unsupported` finds nothing against.
+
+    Args:
+        dr: the names of Drake
+        mjm: the model
+        resolution: edge length of the meshes of hydroelastic geoms, of their smallest half size
+    """
     start = start_of(mjm)
     logging.getLogger("drake").addFilter(_worth_saying)
     builder = dr.DiagramBuilder()
@@ -118,9 +157,10 @@ def build(dr: Any, mjm: mujoco.MjModel) -> Model:
             pos, quat = start.geom_xpos[geom], np.zeros(4)
             mujoco.mju_mat2Quat(quat, start.geom_xmat[geom])
         pose = _pose(dr, pos, quat)
-        shape, material = _shape(dr, mjm, int(geom)), _material(dr, mjm, int(geom))
+        shape, material = _shape(dr, mjm, int(geom)), _material(dr, mjm, int(geom), resolution)
         geoms[int(geom)] = plant.RegisterCollisionGeometry(bodies[owner], pose, shape, f"geom_{geom}", material)
-    plant.set_contact_model(dr.ContactModel.kPoint)
+    patches = bool(hydroelastic(mjm)[:, 0].any())
+    plant.set_contact_model(dr.ContactModel.kHydroelasticWithFallback if patches else dr.ContactModel.kPoint)
     plant.Finalize()
     plant.set_stiction_tolerance(_stiction(mjm))
     diagram = builder.Build()
@@ -175,8 +215,8 @@ def _shape(dr: Any, mjm: mujoco.MjModel, geom: int) -> Any:
     return dr.HalfSpace()
 
 
-def _material(dr: Any, mjm: mujoco.MjModel, geom: int) -> Any:
-    """Stiffness, dissipation and friction of a geom."""
+def _material(dr: Any, mjm: mujoco.MjModel, geom: int, resolution: float) -> Any:
+    """Stiffness, dissipation and friction of a geom; modulus and mesh, if any geom has them."""
     stiffness, dissipation = mjm.geom_user[geom, :2] if mjm.nuser_geom >= 2 else (0.0, 0.0)
     mu = float(mjm.geom_friction[geom, 0])
     properties = dr.ProximityProperties()
@@ -186,6 +226,15 @@ def _material(dr: Any, mjm: mujoco.MjModel, geom: int) -> Any:
         friction=dr.CoulombFriction(mu, mu),
         properties=properties,
     )
+    parameters = hydroelastic(mjm)
+    modulus, depth = parameters[geom]
+    edge = resolution * half_size(mjm, geom)
+    if mjm.geom_type[geom] == _GEOM.mjGEOM_PLANE and modulus:
+        dr.AddCompliantHydroelasticPropertiesForHalfSpace(depth, modulus, properties)
+    elif modulus:
+        dr.AddCompliantHydroelasticProperties(edge, modulus, properties)
+    elif parameters[:, 0].any():
+        dr.AddRigidHydroelasticProperties(edge or 1.0, properties)
     return properties
 
 
