@@ -7,6 +7,7 @@ from stickslip.bench.experiments.accuracy.energy import Energy
 from stickslip.bench.experiments.accuracy.robust import Robust
 from stickslip.bench.experiments.accuracy.work_precision import WorkPrecision
 from stickslip.bench.experiments.depth.bullet import Bullet
+from stickslip.bench.experiments.depth.kern import Kern
 from stickslip.bench.experiments.depth.penetration import Penetration
 from stickslip.bench.experiments.depth.pile import Pile
 from stickslip.bench.experiments.depth.stack import Stack
@@ -17,11 +18,13 @@ from stickslip.bench.experiments.free_bodies.stability import Stability
 from stickslip.bench.experiments.free_bodies.tumble import Tumble
 from stickslip.bench.experiments.friction.grasp_creep import GraspCreep
 from stickslip.bench.experiments.friction.hold import Hold
+from stickslip.bench.experiments.friction.pinch_moment import PinchMoment
 from stickslip.bench.experiments.friction.rolling import Rolling
 from stickslip.bench.experiments.friction.sheath import Sheath
 from stickslip.bench.experiments.friction.slide import Slide
 from stickslip.bench.experiments.friction.stick import Stick
 from stickslip.bench.experiments.friction.torsion import Torsion
+from stickslip.bench.experiments.friction.torsion_patch import TorsionPatch
 from stickslip.bench.experiments.planning.plan_delay import PlanDelay
 from stickslip.bench.experiments.planning.plan_gradient import PlanGradient
 from stickslip.bench.experiments.planning.plan_mismatch import PlanMismatch
@@ -56,6 +59,9 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         Bullet(),
         Torsion(),
         Rolling(),
+        TorsionPatch(),
+        PinchMoment(),
+        Kern(),
         Stability(),
         Slide(),
         Tumble(),
