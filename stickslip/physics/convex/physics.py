@@ -11,11 +11,18 @@ from numpy.typing import NDArray
 from stickslip.errors import InputError
 from stickslip.parameters import parameter
 from stickslip.physics.base import CountingPhysics, Health
+from stickslip.physics.convex.hydro.pairs import Room, room_of
 from stickslip.physics.convex.step import model
-from stickslip.physics.convex.step.data import Data, factor_overflow, limit_notes, workspace_of
+from stickslip.physics.convex.step.data import Data, factor_overflow, limit_notes, patch_overflow, workspace_of
 from stickslip.physics.convex.step.external import External
+from stickslip.physics.mjwarp import sizes
 from stickslip.physics.mjwarp.model import warn_unused
 from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
+
+LEAST_MARGIN, MOST_MARGIN = 1e-4, 1e-3
+"""How far ahead of touch there are points of hydroelastic patches, m."""
+PATCH_ROOM = 4
+"""How many more contacts a model with patches has, about."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +45,14 @@ class ConvexPhysics(WarpPhysics[model.Model, Data], CountingPhysics[model.Model,
         1e6,
         kind=float,
     )
+    hydroelastic: float | None = parameter(
+        None,
+        "hydroelastic modulus of every geom of a moving body [Pa]; None: the geom's or model's own, or point contact",
+        0.0,
+        1e15,
+        above=True,
+        kind=float,
+    )
     stiction: float | None = parameter(
         None, "velocity below which contacts stick [m/s]; None: the model's, or 1e-6", 0.0, 1.0, above=True, kind=float
     )
@@ -58,6 +73,21 @@ class ConvexPhysics(WarpPhysics[model.Model, Data], CountingPhysics[model.Model,
         if self.external is not None and not isinstance(self.external, External):
             raise InputError(f"external is {self.external!r}: it must be a stickslip.External, or None")
 
+    @abc.abstractmethod
+    def look_ahead(self, mjm: mujoco.MjModel) -> float:
+        """How far ahead of touch a step has to see hydroelastic patches, m."""
+
+    def room(self, mjm: mujoco.MjModel) -> Room | None:
+        """Pairs of geoms that can touch in patches; None: there are none."""
+        return room_of(mjm, self.hydroelastic)
+
+    def default_sizes(self, mjm: mujoco.MjModel) -> tuple[int | None, int | None]:
+        usual = sizes.default_sizes(mjm)
+        if self.room(mjm) is None:
+            return usual
+        more = sizes.rounded(PATCH_ROOM * usual[0])
+        return more, sizes.rounded(usual[1] + 3 * (more - usual[0]))
+
     def check(self, mjm: mujoco.MjModel) -> None:
         self.put_model(mjm)
 
@@ -71,6 +101,8 @@ class ConvexPhysics(WarpPhysics[model.Model, Data], CountingPhysics[model.Model,
                 stiction=self.stiction,
                 stiffness=self.stiffness,
                 dissipation=self.dissipation,
+                hydroelastic=self.hydroelastic,
+                patch_margin=min(self.speculative_margin, self.look_ahead(mjm), MOST_MARGIN),
                 external=self.external.dofs if self.external else (),
             )
         warn_unused(mjm, f"{self.name} sticks without them", 3)
@@ -82,5 +114,6 @@ class ConvexPhysics(WarpPhysics[model.Model, Data], CountingPhysics[model.Model,
 
     def health(self, m: model.Model, d: Data) -> Health:
         health, work = super().health(m, d), workspace_of(d)
-        overflow, notes = (*health.overflow, *factor_overflow(work)), (*health.notes, *limit_notes(work))
+        overflow = (*health.overflow, *patch_overflow(work), *factor_overflow(work))
+        notes = (*health.notes, *limit_notes(work))
         return dataclasses.replace(health, overflow=overflow, notes=notes)

@@ -8,6 +8,7 @@ import warp as wp
 
 from stickslip.errors import InputError
 from stickslip.physics.convex.cenic.control import Clock, Trace
+from stickslip.physics.convex.hydro.pairs import Room
 from stickslip.physics.convex.step import data as convex
 from stickslip.physics.convex.step.external import External
 from stickslip.physics.convex.step.model import Problem, make_data, make_problem
@@ -83,9 +84,10 @@ def own_data(
     trace: int,
     weights: wp.array,
     external: External | None,
+    room: Room | None,
 ) -> convex.Data:
     """MuJoCo Warp's data with the integrator's workspace."""
-    base = convex.make_workspace(mjm, d, external)
+    base = convex.make_workspace(mjm, d, external, room)
     nworld = d.nworld
     mid = make_data(mjm, nworld, nconmax, njmax)
     for name in _SHARED:
@@ -105,9 +107,12 @@ def own_data(
     def velocities() -> wp.array:
         return wp.zeros((nworld, mjm.nv), dtype=real)
 
+    second = make_problem(mjm, mid, external.dofs if external else (), room)
+    if base.problem.patches is not None and second.patches is not None:
+        second.patches.notes = base.problem.patches.notes
     work = Workspace(
         **vars(base),
-        mid=make_problem(mjm, mid, external.dofs if external else ()),
+        mid=second,
         clock=clock,
         trace=ring,
         weights=weights,

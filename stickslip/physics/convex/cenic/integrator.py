@@ -106,7 +106,7 @@ def look(m: Model, d: Data) -> None:
     """Geometry and problem at the start of a step."""
     work = workspace_of(d)
     convex.show_state(d, work.qpos, work.qvel)
-    geometry(m, d)
+    geometry(m, work.problem)
     record_peak(d)
     sum_forces(m, work.problem)
     prepare(m, work.problem, work.qvel)
@@ -198,7 +198,7 @@ def _double(m: Model, d: mjw.Data, settings: Settings) -> None:
     if m.na:
         private.advance_activation(m, d, work.clock.half, mid.act)
     convex.show_state(mid, work.qpos_mid, work.v_mid)
-    geometry(m, mid)
+    geometry(m, work.mid)
     sum_forces(m, work.mid)
     prepare(m, work.mid, work.v_mid)
     _linearize(m, work, work.mid, 0.5, work.qpos_mid, work.v_mid, "z_mid")
@@ -218,7 +218,7 @@ def _trapezoid(m: Model, d: mjw.Data, settings: Settings) -> None:
         private.advance_activation(m, d, work.clock.half, mid.act)
         private.advance_activation(m, d, work.clock.whole, work.act_end)
     convex.show_state(mid, work.qpos_full, work.v_full)
-    geometry(m, mid)
+    geometry(m, work.mid)
     sum_forces(m, work.mid)
     prepare(m, work.mid, work.v_full)
     wp.launch(trapezoid.begin_forces, dim=d.nworld, inputs=[tree, work.problem.touch, work.qvel], outputs=[work.solver])
@@ -242,7 +242,7 @@ def look_back(m: Model, d: mjw.Data) -> None:
     """Geometry at the start of the last step of each world, for those who look at contacts and sensors."""
     work = workspace_of(d)
     convex.show_state(d, work.qpos_last, work.qvel_last)
-    geometry(m, d)
+    geometry(m, work.problem)
     sum_forces(m, work.problem)
     prepare(m, work.problem, work.qvel_last)
 

@@ -17,7 +17,7 @@ from stickslip.physics.convex.cenic import integrator
 from stickslip.physics.convex.cenic.control import Bounds
 from stickslip.physics.convex.cenic.data import own_data, workspace_of
 from stickslip.physics.convex.cenic.integrator import Scheme
-from stickslip.physics.convex.physics import ConvexPhysics
+from stickslip.physics.convex.physics import LEAST_MARGIN, ConvexPhysics
 from stickslip.physics.convex.step import model
 from stickslip.physics.convex.step.data import Data
 
@@ -76,7 +76,10 @@ class Cenic(ConvexPhysics):
     def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> Data:
         d = model.make_data(mjm, nworld, nconmax, njmax)
         weights = wp.array(self._weights(mjm), dtype=wp.float64)
-        return own_data(mjm, d, nconmax, njmax, self.trace, weights, self.external)
+        return own_data(mjm, d, nconmax, njmax, self.trace, weights, self.external, self.room(mjm))
+
+    def look_ahead(self, mjm: mujoco.MjModel) -> float:
+        return LEAST_MARGIN
 
     def _settings(self) -> integrator.Settings:
         bounds = Bounds()

@@ -10,9 +10,8 @@ import warp as wp
 from stickslip import parameters
 from stickslip.parameters import parameter
 from stickslip.physics.base import Stage, StagedPhysics, Stats
-from stickslip.physics.convex.physics import ConvexPhysics
+from stickslip.physics.convex.physics import LEAST_MARGIN, ConvexPhysics
 from stickslip.physics.convex.step import model
-from stickslip.physics.convex.step.broadphase import collide
 from stickslip.physics.convex.step.data import (
     Data,
     StepMemory,
@@ -27,7 +26,7 @@ from stickslip.physics.convex.step.external import advance, linearize
 from stickslip.physics.convex.step.forces import sum_forces
 from stickslip.physics.convex.step.motion import move
 from stickslip.physics.convex.step.newton import Options
-from stickslip.physics.convex.step.pipeline import make_rows, prepare, solve
+from stickslip.physics.convex.step.pipeline import collide, make_rows, prepare, solve
 from stickslip.physics.convex.step.potential import real
 from stickslip.physics.convex.step.report import report_step
 from stickslip.physics.mjwarp import private
@@ -73,8 +72,12 @@ class Icf(ConvexPhysics, StagedPhysics[model.Model, Data]):
 
     def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> Data:
         d = model.make_data(mjm, nworld, nconmax, njmax)
-        work = make_workspace(mjm, d, self.external)
+        work = make_workspace(mjm, d, self.external, self.room(mjm))
         return own_data(mjm, d, work, StepMemory(**remembered(work)))
+
+    def look_ahead(self, mjm: mujoco.MjModel) -> float:
+        # a flat body rocks between its edges by about this much, whatever its mass and stiffness
+        return max(LEAST_MARGIN, float(np.linalg.norm(mjm.opt.gravity)) * mjm.opt.timestep**2)
 
     def advance(self, m: model.Model, d: Data) -> None:
         for _, stage in self.stages(m, d):
@@ -122,7 +125,7 @@ class Icf(ConvexPhysics, StagedPhysics[model.Model, Data]):
             acceleration=lambda: sum_forces(m, work.problem),
             solve=(PlanStage("contact", contact, ("smooth acceleration", "collision")),),
             integration=PlanStage("integration", integration, ("force sensors",)),
-            collide=lambda: collide(m, d, m.convex.groups),
+            collide=lambda: collide(m, work.problem),
             smooth=smooth if is_fused(m) else None,
         ).timed()
 

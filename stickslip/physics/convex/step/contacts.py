@@ -4,6 +4,7 @@ import mujoco_warp as mjw
 import warp as wp
 from mujoco_warp import OverflowType
 
+from stickslip.physics.convex.hydro.points import Patches
 from stickslip.physics.convex.step.layout import Inertia, Material, Touch, Tree, vec6
 from stickslip.physics.convex.step.potential import real, static_share, vec5
 from stickslip.physics.mjwarp.contact import point_velocity
@@ -21,7 +22,10 @@ _LEAST_SLIP = wp.constant(wp.float64(1.0e-30))
 
 @wp.struct
 class Pool:
-    """MuJoCo Warp's contacts; shapes (naconmax,)."""
+    """MuJoCo Warp's contacts; shapes (naconmax,).
+
+    If `is_hydro`, `stiffness` and `share` are those of `Patches`.
+    """
 
     nmax: int
     count: wp.array[int]
@@ -37,14 +41,20 @@ class Pool:
     worldid: wp.array[int]
     type: wp.array[int]
     surfacevel: wp.array[wp.vec3]
+    is_hydro: bool
+    stiffness: wp.array[float]
+    share: wp.array[float]
 
 
-def pool_of(d: mjw.Data) -> Pool:
-    """The contacts of a Data."""
+def pool_of(d: mjw.Data, patches: "Patches | None") -> Pool:
+    """The contacts of a Data, with what those of patches have besides."""
     pool = Pool()
     pool.nmax, pool.count = d.naconmax, d.nacon
+    pool.is_hydro = patches is not None
+    for name in ("stiffness", "share"):
+        setattr(pool, name, wp.empty(0, dtype=float) if patches is None else getattr(patches, name))
     for name in Pool.vars:
-        if name not in ("nmax", "count"):
+        if name not in ("nmax", "count", "is_hydro", "stiffness", "share"):
             setattr(pool, name, getattr(d.contact, name))
     return pool
 
@@ -202,6 +212,9 @@ def fill_contacts(
     weight = worldid % body_invweight0.shape[0]
     c1 = compliance(material.stiffness[geom[0]], body_invweight0[weight, body1][0], solref, solimp)
     c2 = compliance(material.stiffness[geom[1]], body_invweight0[weight, body2][0], solref, solimp)
+    if pool.is_hydro and pool.stiffness[conid] > 0.0:
+        c1 = real(pool.share[conid]) / real(pool.stiffness[conid])
+        c2 = (real(1.0) - real(pool.share[conid])) / real(pool.stiffness[conid])
     total = wp.max(c1 + c2, real(1.0e-12))
     stiffness = real(1.0) / total
     d1 = dissipation_of(material.dissipation[geom[0]], solref)

@@ -9,6 +9,7 @@ import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.errors import InputError
+from stickslip.physics.convex.hydro.pairs import Room, explain
 from stickslip.physics.convex.step.external import External, System, make_system
 from stickslip.physics.convex.step.layout import Solver
 from stickslip.physics.convex.step.model import Problem, make_problem, make_solver
@@ -29,6 +30,7 @@ class StepMemory(Memory):
         iterations, factorizations, searches, unfinished: counts of the solver             (nworld,)
         wanted: entries that a factor needed beyond its capacity                           (nworld,)
         z: state of the external system                                                    (nworld, nz)
+        patch_notes: what hydroelastic contact had no room for                             (nworld,)
     """
 
     exact_qpos: wp.array = per_world()
@@ -39,6 +41,7 @@ class StepMemory(Memory):
     unfinished: wp.array = per_world()
     wanted: wp.array = per_world(reset=False)
     z: wp.array = per_world()
+    patch_notes: wp.array = per_world()
 
 
 @dataclasses.dataclass
@@ -82,19 +85,19 @@ class Data(warp_data.Data):
     convex: Workspace
 
 
-def make_workspace(mjm: mujoco.MjModel, d: mjw.Data, external: External | None) -> Workspace:
+def make_workspace(mjm: mujoco.MjModel, d: mjw.Data, external: External | None, room: Room | None) -> Workspace:
     """Workspace for one convex step."""
     solver, nlane = make_solver(mjm, d)
     qpos, qvel = (wp.full((d.nworld, n), np.nan, dtype=real) for n in (mjm.nq, mjm.nv))
     v = wp.zeros((d.nworld, mjm.nv), dtype=real)
-    problem = make_problem(mjm, d, external.dofs if external else ())
+    problem = make_problem(mjm, d, external.dofs if external else (), room)
     system = make_system(external, mjm, d.nworld, problem.rows) if external else None
     return Workspace(problem, solver, nlane, wp.zeros(d.nworld, dtype=real), qpos, qvel, v, system)
 
 
 def remembered(work: Workspace) -> dict[str, wp.array]:
     """The fields of a StepMemory."""
-    solver, system = work.solver, work.system
+    solver, system, patches = work.solver, work.system, work.problem.patches
     return {
         "exact_qpos": work.qpos,
         "exact_qvel": work.qvel,
@@ -104,6 +107,7 @@ def remembered(work: Workspace) -> dict[str, wp.array]:
         "unfinished": solver.unfinished,
         "wanted": solver.wanted,
         "z": system.z if system is not None else wp.zeros((work.dt.size, 0), dtype=real),
+        "patch_notes": patches.notes if patches is not None else wp.zeros(work.dt.size, dtype=int),
     }
 
 
@@ -136,6 +140,12 @@ def factor_overflow(work: Workspace) -> tuple[str, ...]:
         f"the Hessian of a world has {wanted} entries and only {work.solver.capacity} were allocated: "
         "simulate fewer worlds at once",
     )
+
+
+def patch_overflow(work: Workspace) -> tuple[str, ...]:
+    """What hydroelastic contact had no room for."""
+    patches = work.problem.patches
+    return explain(int(np.bitwise_or.reduce(patches.notes.numpy()))) if patches is not None else ()
 
 
 def take_state(m: mjw.Model, d: mjw.Data) -> None:

@@ -12,6 +12,8 @@ import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.errors import InputError
+from stickslip.physics.convex.hydro.pairs import Hydro, Room, make_hydro, make_patches
+from stickslip.physics.convex.hydro.points import Patches
 from stickslip.physics.convex.step.broadphase import Groups, make_groups
 from stickslip.physics.convex.step.contacts import Pool, pool_of
 from stickslip.physics.convex.step.lanes import lanes
@@ -44,6 +46,7 @@ class Layout:
         dof_implicit: whether an implicit actuator acts on a dof (nv,)
         explicit: explicit actuators that act on such a dof too  (*,)
         friction_dofs: dofs that have a row of dry friction      (*,)
+        hydro: pairs that touch in patches; None: there are none
     """
 
     tree: Tree
@@ -55,6 +58,7 @@ class Layout:
     dof_implicit: wp.array
     explicit: wp.array
     friction_dofs: NDArray[np.integer]
+    hydro: Hydro | None
 
 
 @dataclasses.dataclass
@@ -80,6 +84,7 @@ class Problem:
         islands: what is solved by itself
         pool: MuJoCo Warp's contacts
         efc_row: row of each of MuJoCo Warp's equality rows      (nworld, njmax)
+        patches: hydroelastic contact; None: there is none
     """
 
     d: mjw.Data
@@ -89,6 +94,7 @@ class Problem:
     islands: Islands
     pool: Pool
     efc_row: wp.array
+    patches: "Patches | None"
 
 
 def own_options(mjm: mujoco.MjModel, ahead: float) -> mujoco.MjModel:
@@ -125,10 +131,13 @@ def put_model(
     stiction: float | None,
     stiffness: float | None,
     dissipation: float | None,
+    hydroelastic: float | None,
+    patch_margin: float,
     external: Sequence[int] = (),
 ) -> Model:
     """MuJoCo Warp's model on the current device, with the layout of a convex step."""
     m = rowfree.put_model(own_options(mjm, ahead), None, mjm)
+    hydro = make_hydro(mjm, m, hydroelastic, patch_margin)  # before the pairs of geoms are grouped
     chains = chains_of(mjm)
     plan = make_plan(mjm, chains, external)
     touched = {
@@ -147,6 +156,7 @@ def put_model(
         dof_implicit=wp.array([i in touched for i in range(mjm.nv)], dtype=bool),
         explicit=_ints(plan.explicit if touched else []),
         friction_dofs=friction_dofs(mjm),
+        hydro=hydro,
     )
     return extended(Model, m, convex=layout)
 
@@ -242,8 +252,14 @@ def make_data(mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int 
     return rowfree.make_data(own, nworld, njmax, nconmax=nconmax)
 
 
-def make_problem(mjm: mujoco.MjModel, d: mjw.Data, external: Sequence[int] = ()) -> Problem:
-    """Workspace for the problem of a geometry; `external` are the dofs that an external system acts on."""
+def make_problem(mjm: mujoco.MjModel, d: mjw.Data, external: Sequence[int] = (), room: Room | None = None) -> Problem:
+    """Workspace for the problem of a geometry.
+
+    Args:
+        mjm, d: model and data
+        external: the dofs that an external system acts on
+        room: pairs that can touch in patches
+    """
     chains = chains_of(mjm)
     plan = make_plan(mjm, chains, external)
     nworld, size = d.nworld, contact_size(mjm, chains)
@@ -276,7 +292,8 @@ def make_problem(mjm: mujoco.MjModel, d: mjw.Data, external: Sequence[int] = ())
     }
     _fill(islands, Islands, shapes)
     efc_row = wp.zeros((nworld, d.njmax if plan.eq_row else 0), dtype=int)
-    return Problem(d, inertia, touch, rows, islands, pool_of(d), efc_row)
+    patches = make_patches(room, d) if room else None
+    return Problem(d, inertia, touch, rows, islands, pool_of(d, patches), efc_row, patches)
 
 
 def make_solver(mjm: mujoco.MjModel, d: mjw.Data) -> tuple[Solver, int]:

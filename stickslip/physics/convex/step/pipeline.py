@@ -3,7 +3,8 @@
 import mujoco_warp as mjw
 import warp as wp
 
-from stickslip.physics.convex.step.broadphase import collide
+from stickslip.physics.convex.hydro.pairs import find_patches
+from stickslip.physics.convex.step import broadphase
 from stickslip.physics.convex.step.contacts import prepare_contacts
 from stickslip.physics.convex.step.lanes import LEAST_LANES
 from stickslip.physics.convex.step.layout import Solver
@@ -17,12 +18,20 @@ from stickslip.physics.mjwarp.smooth.smooth import find_smooth, is_fused
 wp.set_module_options({"enable_backward": False})
 
 
-def geometry(m: Model, d: mjw.Data) -> None:
+def collide(m: Model, problem: Problem) -> None:
+    """Find all contacts of a geometry: points, then patches."""
+    broadphase.collide(m, problem.d, m.convex.groups)
+    if m.convex.hydro is not None and problem.patches is not None:
+        find_patches(m, problem.d, m.convex.hydro, problem.patches)
+
+
+def geometry(m: Model, problem: Problem) -> None:
     """All that depends on positions, velocities and controls; no sensors."""
+    d = problem.d
     if is_fused(m):
         find_smooth(m, d)
         if m.opt.run_collision_detection:
-            collide(m, d, m.convex.groups)
+            collide(m, problem)
         make_rows(m, d)
         return
     mjw.kinematics(m, d)
@@ -31,7 +40,7 @@ def geometry(m: Model, d: mjw.Data) -> None:
         mjw.tendon(m, d)
     stages.inertia(m, d)
     if m.opt.run_collision_detection:
-        collide(m, d, m.convex.groups)
+        collide(m, problem)
     make_rows(m, d)
     mjw.transmission(m, d)
     mjw.fwd_velocity(m, d)

@@ -1,0 +1,1 @@
+"""Hydroelastic contact: pressure fields of convex geoms, and the quadrature of their contact surface."""
