@@ -42,6 +42,8 @@ def _edit(spec: mujoco.MjSpec, p: Parameters) -> None:
     spec.geom("cylinder").userdata[0] = look.rounded(p.stiffness)
     spec.geom("cylinder").userdata[3] = look.rounded(p.modulus)
     spec.key("home").qvel[1] = look.rounded(p.speed)
+    if p.modulus:
+        look.set_buffers(spec, 48, 192)
     if p.plane:
         table = spec.geom("table")
         table.type, table.pos[2] = mujoco.mjtGeom.mjGEOM_PLANE, table.size[2]

@@ -62,6 +62,8 @@ def _edit(spec: mujoco.MjSpec, p: Parameters) -> None:
     spec.body("gripper").pos[2] = look.rounded(p.height)
     spec.body("peg").pos[2] = look.rounded(p.height + REACH, 7)
     spec.numeric("stiction_velocity").data = [look.rounded(p.stiction)]
+    if p.modulus:
+        look.set_buffers(spec, 128, 384)
 
 
 SCENE = Scene(

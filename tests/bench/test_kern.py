@@ -74,3 +74,11 @@ def test_a_rigid_box_does_not_tilt_and_tips(tmp_path):
     result = load(runner.run(Kern(), tmp_path, methods=["cone-sweep"], device="cpu", settings=settings, picture=False))
     assert result.metric("cone-sweep", "e = 0.33 b", "tilt_percent") == pytest.approx(-100.0, abs=1.0)
     assert [result.metric("cone-sweep", case, "wrong") for case in result.cases] == [0.0] * 3
+
+
+def test_patches_tilt_and_lift_as_they_should(tmp_path):
+    result = load(runner.run(Kern(), tmp_path, methods=["icf"], device="cpu", picture=False))
+    for share in (0.08, 0.16, 0.25, 0.33):
+        assert result.metric("icf", f"e = {share} b", "tilt_percent") == pytest.approx(0.0, abs=1.0)
+        assert result.metric("icf", f"e = {share} b", "pressed_error_percent") == pytest.approx(0.0, abs=0.3)
+    assert [result.metric("icf", case, "wrong") for case in result.cases] == [0.0] * len(result.cases)

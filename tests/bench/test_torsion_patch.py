@@ -100,3 +100,13 @@ def test_points_at_corners_have_the_arm_of_corners(tmp_path):
     corners = 100.0 * (math.sqrt(0.5) / 0.38260 - 1.0)
     assert result.metric("cone-sweep", "square", "braking_percent") == pytest.approx(corners, abs=1.0)
     assert result.metric("cone-sweep", "sphere", "braking_percent") == pytest.approx(-100.0, abs=0.1)
+
+
+def test_patches_brake_as_they_should(tmp_path):
+    """To what their points leave: one percent of a disc or box, three of a sphere."""
+    result = load(runner.run(TorsionPatch(), tmp_path, methods=["icf"], device="cpu", picture=False))
+    errors = {shape: abs(result.metric("icf", shape, "braking_percent")) for shape in SPINNING}
+    assert errors["sphere"] < 3.5
+    assert max(errors["disc"], errors["square"], errors["rectangle"]) < 1.3
+    assert result.metric("icf", SLIDING, "rms_percent") < 0.5
+    assert abs(result.metric("icf", SLIDING, "ratio_percent")) < 8.0

@@ -35,7 +35,7 @@ TIPPED = math.radians(20.0)
 @dataclasses.dataclass(frozen=True)
 class Settings:
     eccentricities: tuple[float, ...] = parameter(
-        (0.08, 0.16, 0.25, 0.33, 0.45, 0.55), "distance of the load from the middle, of the length", low=0.01, high=1.0
+        (0.08, 0.16, 0.25, 0.33, 0.42, 0.55), "distance of the load from the middle, of the length", low=0.01, high=1.0
     )
     length: float = parameter(0.1, "side of the base along which the load is off [m]", low=0.1, high=1.0)
     width: float = parameter(0.1, "the other side [m]", low=0.1, high=1.0)
