@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stickslip.physics.base import Contacts as Contacts
     from stickslip.physics.base import DifferentiablePhysics as DifferentiablePhysics
     from stickslip.physics.base import Health as Health
+    from stickslip.physics.base import Patches as Patches
     from stickslip.physics.base import Physics as Physics
     from stickslip.physics.base import Stats as Stats
     from stickslip.physics.comfree.physics import ComFree as ComFree
@@ -44,7 +45,7 @@ _WHERE = {
     "stickslip.errors": "BufferOverflow DeviceError Diverged HealthWarning InputError MissingExtra SceneError "
     "StickslipError Unsupported",
     "stickslip.mjcf": "load",
-    "stickslip.physics.base": "Contacts DifferentiablePhysics Health Physics Stats",
+    "stickslip.physics.base": "Contacts DifferentiablePhysics Health Patches Physics Stats",
     "stickslip.physics.contacts": "DeviceContacts",
     "stickslip.physics.convex.step.external": "External",
     "stickslip.physics.registry": "PHYSICS",

@@ -18,7 +18,7 @@ import warp as wp
 from stickslip import arrays, compilation
 from stickslip.copies import WorldCopies
 from stickslip.errors import Unsupported
-from stickslip.physics.base import Contacts, CountingPhysics, GrowingPhysics, Health, Physics, Stats
+from stickslip.physics.base import Contacts, CountingPhysics, GrowingPhysics, Health, Patches, Physics, Stats
 from stickslip.physics.contacts import DeviceContacts
 from stickslip.simulation.growth import Growth
 from stickslip.state import INTEGRATION, PARTS, State, concatenated
@@ -348,6 +348,16 @@ class Threaded(CountingPhysics[Models, Shards]):
         ]
         names = [field.name for field in dataclasses.fields(Contacts)]
         return Contacts(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+    def patches(self, m: Models, d: Shards) -> Patches:
+        parts = self._each(d, lambda shard: shard.physics.patches(shard._m, shard.d))
+        before = np.cumsum([0, *(len(part) for part in parts)])
+        parts = [
+            dataclasses.replace(part, world=part.world + shard.worlds.start, patch=part.patch + first)
+            for part, shard, first in zip(parts, d.shards, before, strict=False)
+        ]
+        names = [field.name for field in dataclasses.fields(Patches)]
+        return Patches(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
     def health(self, m: Models, d: Shards) -> Health:
         def of(shard: Shard) -> Health:

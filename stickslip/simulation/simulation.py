@@ -20,6 +20,7 @@ from stickslip.physics.base import (
     DifferentiablePhysics,
     GrowingPhysics,
     Health,
+    Patches,
     Physics,
     Stats,
 )
@@ -303,6 +304,15 @@ class Simulation(Recording):
         self._warn_if_unhealthy()
         with self._on_device():
             return self.physics.contacts(self._m, self.d)
+
+    def patches(self) -> Patches:
+        """The contact patches of the last step, or of `forward`: force, centre of pressure, area; copies to the host.
+
+        Of geoms with a hydroelastic modulus, with a physics that has them: `icf` and `cenic`.
+        """
+        self._warn_if_unhealthy()
+        with self._on_device():
+            return self.physics.patches(self._m, self.d)
 
     def contact_count(self) -> int:
         """How many contacts the last step had, over all worlds; cheap enough to ask after every step."""

@@ -2,16 +2,19 @@
 
 import abc
 import dataclasses
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import mujoco
 import numpy as np
+import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.errors import InputError
 from stickslip.parameters import parameter
-from stickslip.physics.base import CountingPhysics, Health
+from stickslip.physics.base import CountingPhysics, Health, Patches
 from stickslip.physics.convex.hydro.pairs import Room, room_of
+from stickslip.physics.convex.hydro.report import sum_patches
 from stickslip.physics.convex.step import model
 from stickslip.physics.convex.step.data import Data, factor_overflow, limit_notes, patch_overflow, workspace_of
 from stickslip.physics.convex.step.external import External
@@ -22,7 +25,8 @@ from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
 LEAST_MARGIN, MOST_MARGIN = 1e-4, 1e-3
 """How far ahead of touch there are points of hydroelastic patches, m."""
 PATCH_ROOM = 4
-"""How many more contacts a model with patches has, about."""
+"""How many times the contacts of a model with points only one with patches has, about."""
+_SHAPES = frozenset(("geom_size", "geom_dataid"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,10 +86,10 @@ class ConvexPhysics(WarpPhysics[model.Model, Data], CountingPhysics[model.Model,
         return room_of(mjm, self.hydroelastic)
 
     def default_sizes(self, mjm: mujoco.MjModel) -> tuple[int | None, int | None]:
-        usual = sizes.default_sizes(mjm)
-        if self.room(mjm) is None:
+        usual, room = sizes.default_sizes(mjm), self.room(mjm)
+        if room is None:
             return usual
-        more = sizes.rounded(PATCH_ROOM * usual[0])
+        more = sizes.rounded(max(PATCH_ROOM, room.points / 4) * usual[0])
         return more, sizes.rounded(usual[1] + 3 * (more - usual[0]))
 
     def check(self, mjm: mujoco.MjModel) -> None:
@@ -111,6 +115,25 @@ class ConvexPhysics(WarpPhysics[model.Model, Data], CountingPhysics[model.Model,
 
     def friction_dofs(self, m: model.Model) -> NDArray[np.integer]:
         return m.convex.friction_dofs
+
+    def check_fields(self, m: model.Model, fields: Mapping[str, Any], nworld: int) -> Mapping[str, wp.array]:
+        fixed = sorted(_SHAPES & fields.keys())
+        if fixed and m.convex.hydro is not None:
+            raise InputError(
+                f"{', '.join(fixed)} cannot change with hydroelastic contact: the pressure fields are those of the "
+                "model; build another simulation"
+            )
+        return super().check_fields(m, fields, nworld)
+
+    def results(self, m: model.Model, d: Data) -> Mapping[str, wp.array]:
+        patches = workspace_of(d).problem.patches
+        own = {f"patches.{name}": getattr(patches, name) for name in ("patch", "area")} if patches is not None else {}
+        return {**super().results(m, d), **own}
+
+    def patches(self, m: model.Model, d: Data) -> Patches:
+        found = self.make_contacts(m, d)
+        self.fill_contacts(m, d, found)
+        return sum_patches(found, workspace_of(d).problem.patches)
 
     def health(self, m: model.Model, d: Data) -> Health:
         health, work = super().health(m, d), workspace_of(d)

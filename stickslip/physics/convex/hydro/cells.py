@@ -47,6 +47,8 @@ MOST_CORNERS = wp.constant(32)
 MOST_CELLS = wp.constant(64)
 """Most cells of a patch that are not empty."""
 _BOTH = 2 * 33
+_ON = wp.constant(wp.float64(1.0e-12))
+"""Distance within which a corner is on the line of a clip, m: no corner twice."""
 _SMALL = wp.constant(wp.float64(1.0e-4))
 _FEW = wp.constant(wp.float64(0.01))
 _MANY = wp.constant(wp.float64(0.5))
@@ -150,9 +152,10 @@ def value_at(line: wp.vec3d, x: wp.vec2d) -> wp.float64:
 def clip(poly: wp.array[wp.vec2d], shape: Shape, line: wp.vec3d) -> Shape:
     """The part of a polygon where a linear function is not negative, in the other half of the buffer if it changed."""
     out = shape
+    on = _ON * wp.sqrt(line[0] * line[0] + line[1] * line[1])
     inside = int(0)
     for i in range(shape.n):
-        if value_at(line, poly[shape.at + i]) >= ZERO:
+        if value_at(line, poly[shape.at + i]) >= -on:
             inside += 1
     if inside == shape.n:
         return out
@@ -170,10 +173,10 @@ def clip(poly: wp.array[wp.vec2d], shape: Shape, line: wp.vec3d) -> Shape:
     for i in range(out.n):
         y = poly[out.at + i]
         vy = value_at(line, y)
-        if (vx >= ZERO) != (vy >= ZERO):
+        if (vx > on and vy < -on) or (vx < -on and vy > on):
             poly[to + n] = x + vx / (vx - vy) * (y - x)
             n += 1
-        if vy >= ZERO:
+        if vy >= -on:
             poly[to + n] = y
             n += 1
         x = y

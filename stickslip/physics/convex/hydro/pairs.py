@@ -13,7 +13,7 @@ from stickslip.physics.convex.hydro.cells import MOST_CELLS, make_cells
 from stickslip.physics.convex.hydro.fields import Fields
 from stickslip.physics.convex.hydro.geoms import Material, fields_of, is_flat, read_material
 from stickslip.physics.convex.hydro.points import CELLS, CORNERS, REDUCED, Pairs, Patches, blend_of, sink_of
-from stickslip.physics.convex.hydro.polar import Rule, make_polars, make_rule
+from stickslip.physics.convex.hydro.polar import Rule, make_polars, make_rule, rays_of
 from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.sizes import geom_pairs
 
@@ -47,11 +47,12 @@ class Hydro:
 
 @dataclasses.dataclass(frozen=True)
 class Room:
-    """What there must be room for: pairs with cells, pairs with polar patches, and rays of one of these."""
+    """What there must be room for: pairs with cells, pairs with polar patches, and rays and points of one of these."""
 
     ncell: int
     npolar: int
     rays: int
+    points: int
 
 
 def touch_in_patches(mjm: mujoco.MjModel, material: Material, pair: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -71,7 +72,8 @@ def room_of(mjm: mujoco.MjModel, modulus: float | None) -> Room | None:
     if not len(pair):
         return None
     flat = is_flat(mjm)[pair].all(axis=1)
-    return Room(int(flat.sum()), int((~flat).sum()), make_rule(*material.points).rays)
+    m, g = material.points
+    return Room(int(flat.sum()), int((~flat).sum()), rays_of(m), m * g)
 
 
 def make_hydro(mjm: mujoco.MjModel, m: mjw.Model, modulus: float | None, margin: float) -> Hydro | None:

@@ -23,6 +23,9 @@ CORNERS = wp.constant(2)
 CELLS = wp.constant(4)
 """Bits of `Patches.notes`: a patch became its resultant; corners of a cell were merged; cells were left out."""
 
+_LEAST = wp.constant(wp.float64(1.0e-25))
+"""Least weight of a point, m^2: one without a stiffness would be taken for point contact."""
+
 
 @wp.struct
 class Patches:
@@ -296,16 +299,17 @@ def add_point(
 ) -> Sums:
     """Write a point; or add it to the resultant, if the patch has no room."""
     inverse = compliance_a + compliance_b
-    k = weight / inverse
+    area = wp.max(weight, _LEAST)
+    k = area / inverse
     share = compliance_a / inverse
     out = sums
     if patch.fits:
-        store(patches, sink, patch, patch.adr + slot, -p0 * inverse, k, share, weight, place, into_a)
+        store(patches, sink, patch, patch.adr + slot, -p0 * inverse, k, share, area, place, into_a)
     elif p0 > ZERO:
-        f = weight * p0
+        f = area * p0
         out.force = sums.force + f * into_a
         out.moment = sums.moment + f * place
-        out.total = sums.total + wp.vec3d(f, k, weight)
+        out.total = sums.total + wp.vec3d(f, k, area)
         out.share = sums.share + share * k
     return out
 

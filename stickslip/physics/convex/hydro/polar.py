@@ -53,7 +53,6 @@ RAYS = 32
 """Least directions that measure a patch; a multiple of M is taken."""
 FINE = 8
 """Gauss points on each of them."""
-MOST_GAUSS = 8
 
 _COOLING = wp.constant(wp.float64(0.3))
 _HOTTEST = wp.constant(wp.float64(0.3))
@@ -66,8 +65,6 @@ _TIE = wp.constant(wp.float64(1.0e-9))
 _INSIDE = wp.constant(wp.float64(0.97))
 _SEEN = wp.constant(wp.float64(1.0e-9))
 _NONE = wp.constant(wp.float64(-1.0e300))
-_LEAST = wp.constant(wp.float64(1.0e-30))
-"""Least weight of a point, m^2: one without a stiffness would be taken for point contact."""
 _TAU = wp.constant(wp.float64(2.0 * np.pi))
 _STEP = wp.constant(wp.float64(2.0 * np.pi / RAYS))
 _HALF = wp.constant(wp.float64(0.5))
@@ -94,10 +91,15 @@ class Rule:
     fine_weight: wp.array[wp.float64]
 
 
+def rays_of(m: int) -> int:
+    """Directions that measure a patch of m directions: the next multiple of m from RAYS on."""
+    return m * -(-RAYS // m)
+
+
 def make_rule(m: int, g: int) -> Rule:
     """M directions with G points on each."""
     rule = Rule()
-    rule.m, rule.g, rule.rays = m, g, m * -(-RAYS // m)
+    rule.m, rule.g, rule.rays = m, g, rays_of(m)
     for n, node, weight in ((g, "node", "weight"), (FINE, "fine_node", "fine_weight")):
         x, w = np.polynomial.legendre.leggauss(n)
         setattr(rule, node, wp.array(0.5 * (x + 1.0), dtype=wp.float64))
@@ -552,7 +554,7 @@ def make_polar(
                 patch,
                 sums,
                 k * rule.g + i,
-                wp.max(weight, _LEAST),
+                weight,
                 at.pos,
                 normal,
                 p,
