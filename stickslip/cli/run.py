@@ -15,8 +15,9 @@ from rich.table import Table
 
 import stickslip as ss
 from stickslip import files, interrupts, parameters, render
-from stickslip.cli import recording
+from stickslip.cli import patches, recording
 from stickslip.cli.output import COMPILING, make_folder
+from stickslip.errors import InputError, Unsupported
 from stickslip.physics.base import CountingPhysics, Health, Physics
 from stickslip.progress import progress_bar, showing_log
 from stickslip.provenance import versions
@@ -40,6 +41,7 @@ class Order:
         device: Warp's name of the device, or None for the default
         nconmax, njmax: buffer sizes per world, or None for the default
         out: folder for the files, or None to write nothing
+        patches: whether to draw the contact patches of the first world at the end
     """
 
     scene: str
@@ -51,6 +53,7 @@ class Order:
     nconmax: int | None
     njmax: int | None
     out: Path | None
+    patches: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +75,10 @@ class Ended:
 
 def run(order: Order, console: Console) -> Ended:
     """Step the scene, print the summary and write the files. Ctrl-C ends the stepping, and the rest follows."""
+    if order.patches and order.out is None:
+        raise InputError("--patches draws a picture: name a folder for it with --out")
+    if order.patches and not patches.can_show(order.physics):
+        raise Unsupported(f"--patches: {order.physics.name} has no contact patches; icf and cenic have")
     if order.out is not None:
         make_folder(order.out)
     traced = order.out is not None and {"trace", "accuracy"} <= parameters.fields(order.physics).keys()
@@ -93,6 +100,8 @@ def run(order: Order, console: Console) -> Ended:
     if stepped.interrupted:
         console.print(f"[yellow]interrupted[/] after {stepped.steps} of {order.steps} steps")
     if order.out is not None and trajectory is not None:
+        found = sim.patches() if order.patches else None
+        pressed = patches.rows(sim.mjm, found) if found else []
         with console.status("drawing and writing"):
             picture = render.image(sim.mjm, state.qpos[0])
         summary = {
@@ -104,6 +113,8 @@ def run(order: Order, console: Console) -> Ended:
             "health": {"ok": health.ok, "messages": health.messages},
             "picture": {"backend": picture.backend, "note": picture.note},
         }
+        if order.patches:
+            summary["patches"] = pressed
         written = [
             files.write_bytes_atomic(order.out / "trajectory.npz", trajectory.npz()),
             files.write_bytes_atomic(order.out / "final.png", recording.png(picture.pixels)),
@@ -112,6 +123,11 @@ def run(order: Order, console: Console) -> Ended:
         if traced and stats:
             drawn = recording.steps_png(stats, order.scene, physics)
             written.append(files.write_bytes_atomic(order.out / "steps.png", drawn))
+        if found is not None and pressed:
+            drawn = patches.png(found, pressed, f"{order.scene}, {sim.physics.name}")
+            written.append(files.write_bytes_atomic(order.out / "patches.png", drawn))
+        elif order.patches:
+            console.print("No patch is under load at the end; geoms with a hydroelastic modulus touch in patches.")
         if picture.note:
             console.print(escape(picture.note))
         console.print(f"Wrote {escape(', '.join(str(path) for path in written))}", soft_wrap=True)

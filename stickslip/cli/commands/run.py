@@ -49,6 +49,8 @@ class Run:
     """Buffer size: constraint rows per world; default: as for contacts."""
     out: Path | None = None
     """Folder for trajectory.npz, final.png and summary.json; and steps.png for a physics with its own step size."""
+    patches: bool = False
+    """Draw the pressure on the contact patches of the first world at the end, patches.png in --out; icf and cenic."""
 
     def __call__(self, console: Console) -> int:
         registry.find(spec.split(self.physics)[0])  # wrong names fail before anything slow is imported
@@ -75,6 +77,7 @@ class Run:
             nconmax=self.nconmax,
             njmax=self.njmax,
             out=self.out,
+            patches=self.patches,
         )
         ended = run.run(order, console)
         if ended.interrupted:
