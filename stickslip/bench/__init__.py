@@ -31,6 +31,7 @@ from stickslip.bench.experiments.planning.plan_mismatch import PlanMismatch
 from stickslip.bench.experiments.planning.plan_mppi import PlanMppi
 from stickslip.bench.experiments.planning.plan_settings import PlanSettings
 from stickslip.bench.experiments.planning.retarget import Retarget
+from stickslip.bench.experiments.smoothness.contact_force import ContactForce
 from stickslip.bench.experiments.smoothness.force_profile import ForceProfile
 from stickslip.bench.experiments.smoothness.planar_pushing import PlanarPushing
 from stickslip.bench.experiments.smoothness.smooth import Smooth
@@ -72,6 +73,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         PushCubes(),
         SoftDistance(),
         ForceProfile(),
+        ContactForce(),
         PlanarPushing(),
         PlanGradient(),
         PlanMppi(),

@@ -40,7 +40,7 @@ from stickslip.physics.convex.hydro.points import (
 from stickslip.physics.convex.step.lanes import lane_max
 from stickslip.physics.mjwarp.lanes import sum_all, sum_before, sync
 
-wp.set_module_options({"enable_backward": False})
+wp.set_module_options({"enable_backward": False, "max_unroll": 1})
 
 MOST_CORNERS = wp.constant(32)
 """Most corners of a cell; beyond, the shortest edge is merged."""
@@ -365,6 +365,20 @@ def add_cell(
 
 
 @wp.func
+def measure_part(patch: Patch, cell: Cell, poly: wp.array[wp.vec2d], shape: Shape, line: wp.vec3d) -> wp.vec3d:
+    """Force, area and corners of a part of a cell; zeros if it is empty, or farther away than the margin."""
+    if shape.n < 3:
+        return wp.vec3d()
+    size = measure(poly, shape)
+    p = value_at(line, wp.vec2d(size[1], size[2]))
+    inverse = compliance_of(patch.a, slope(cell.a), cell.normal)
+    inverse += compliance_of(patch.b, -slope(cell.b), cell.normal)
+    if size[0] <= ZERO or -p * inverse > patch.margin:
+        return wp.vec3d()
+    return wp.vec3d(size[0] * p, size[0], real(shape.n))
+
+
+@wp.func
 def make_patch(
     fields: Fields,
     sink: Sink,
@@ -386,117 +400,116 @@ def make_patch(
     ahead = patch.margin * steepest(a, b)
     floor = real(-2.0) * ahead
 
-    # cells that are not empty, and their largest pressure
     most = real(_NONE)
-    ncell = int(0)
-    every = a.num * b.num
-    for first in range(0, every, nlane):
-        c = first + lane
-        is_found = int(0)
-        if c < every:
-            cell = make_cell(fields.face, a, b, c // b.num, c % b.num, centre, reach)
-            if cell.exists:
-                shape = whole(fields.face, a, b, cell, c // b.num, c % b.num, reach, floor, poly)
-                if shape.n >= 3:
-                    is_found = 1
-                    line = in_plane(cell, cell.p)
-                    for i in range(shape.n):
-                        most = wp.max(most, value_at(line, poly[shape.at + i]))
-                if shape.merged > 0:
-                    wp.atomic_or(patches.notes, patch.worldid, CORNERS)
-        place = ncell + sum_before(is_found)
-        if is_found > 0 and place < MOST_CELLS:
-            patches.cell[block, place] = c
-        ncell += sum_all(is_found)
-    most = lane_max(wp.vec3d(most, _NONE, _NONE), nlane)[0]
-    if ncell > MOST_CELLS:
-        ncell = MOST_CELLS
-        if lane == 0:
-            wp.atomic_or(patches.notes, patch.worldid, CELLS)
-    if ncell == 0 or most < -ahead or most <= ZERO and ahead == ZERO:
-        return
-    level = wp.min(ZERO, most - ahead)
-    sync(nlane)
-
-    # force, area and corners of their parts
-    for q in range(lane, ncell, nlane):
-        c = patches.cell[block, q]
-        cell = make_cell(fields.face, a, b, c // b.num, c % b.num, centre, reach)
-        line = in_plane(cell, cell.p)
-        shape = whole(fields.face, a, b, cell, c // b.num, c % b.num, reach, floor, poly)
-        inverse = compliance_of(a, slope(cell.a), cell.normal) + compliance_of(b, -slope(cell.b), cell.normal)
-        for side in range(2):
-            found = wp.vec3d()
-            if side == 0 or level < ZERO:
-                cut = part_of(poly, shape, line, level, side == 1)
-                if cut.n >= 3:
-                    size = measure(poly, cut)
-                    p = value_at(line, wp.vec2d(size[1], size[2]))
-                    if size[0] > ZERO and -p * inverse <= patch.margin:
-                        found = wp.vec3d(size[0] * p, size[0], real(cut.n))
-            patches.part[block, 2 * q + side] = found
-    sync(nlane)
-
-    # what small parts give to the largest one
+    level = real(0.0)
     pressed = real(0.0)
     opened = real(0.0)
-    best_pressed = int(-1)
-    best_open = int(-1)
-    for q in range(2 * ncell):
-        part = patches.part[block, q]
-        if q % 2 == 0:
-            pressed += part[0]
-            if part[0] > ZERO and (best_pressed < 0 or part[0] > patches.part[block, best_pressed][0]):
-                best_pressed = q
-        else:
-            opened += part[1]
-            if part[1] > ZERO and (best_open < 0 or part[1] > patches.part[block, best_open][1]):
-                best_open = q
-    if best_pressed < 0 and best_open < 0:
-        return
-    kept = real(0.0)
-    kept_open = real(0.0)
+    more = real(1.0)
+    more_open = real(1.0)
     total = real(0.0)
-    for q in range(2 * ncell):
-        part = patches.part[block, q]
-        if q % 2 == 0 and part[0] >= _SMALL * pressed:
-            kept += part[0]
-        if q % 2 == 1 and part[1] >= _SMALL * opened:
-            kept_open += part[1]
-            total += wp.abs(part[0])
-    total += pressed
-
-    npoint = int(0)
-    for q in range(2 * ncell):
-        part = patches.part[block, q]
-        if (q % 2 == 0 and part[0] > ZERO and part[0] >= _SMALL * pressed) or (
-            q % 2 == 1 and part[1] > ZERO and part[1] >= _SMALL * opened
-        ):
-            npoint += points_of(part[0], total, part[2])
-    room = reserve(patches, sink, npoint, lane, nlane)
-    patch.adr = room[0]
-    patch.fits = room[1] > 0
-
+    best = int(-1)
+    best_open = int(-1)
+    ncell = int(0)
+    number = a.num * b.num
     sums = Sums()
-    slot = int(0)
-    for q in range(2 * ncell):
-        part = patches.part[block, q]
-        if (q % 2 == 0 and part[0] > ZERO and part[0] >= _SMALL * pressed) or (
-            q % 2 == 1 and part[1] > ZERO and part[1] >= _SMALL * opened
-        ):
-            number = points_of(part[0], total, part[2])
-            if (q // 2) % nlane == lane:
-                grown = real(1.0)
-                if q == best_pressed:
-                    grown += (pressed - kept) / part[0]
-                if q == best_open:
-                    grown += (opened - kept_open) / part[1]
-                c = patches.cell[block, q // 2]
+    # find the cells that are not empty; measure their parts; write their points
+    for stage in range(3):
+        for first in range(0, number, nlane):
+            q = first + lane
+            is_found = int(0)
+            c = q
+            if stage > 0 and q < number:
+                c = patches.cell[block, q]
+            cell = Cell()
+            cell.exists = False
+            if q < number:
                 cell = make_cell(fields.face, a, b, c // b.num, c % b.num, centre, reach)
+            if cell.exists:
                 shape = whole(fields.face, a, b, cell, c // b.num, c % b.num, reach, floor, poly)
-                shape = part_of(poly, shape, in_plane(cell, cell.p), level, q % 2 == 1)
-                sums = add_cell(patches, sink, patch, sums, cell, poly, shape, number, slot, grown)
-            slot += number
+                line = in_plane(cell, cell.p)
+                if stage == 0:
+                    if shape.n >= 3:
+                        is_found = 1
+                        for i in range(shape.n):
+                            most = wp.max(most, value_at(line, poly[shape.at + i]))
+                    if shape.merged > 0:
+                        wp.atomic_or(patches.notes, patch.worldid, CORNERS)
+                else:
+                    for side in range(2):
+                        cut = Shape()
+                        if side == 0 or level < ZERO:
+                            cut = part_of(poly, shape, line, level, side == 1)
+                        if stage == 1:
+                            patches.part[block, 2 * q + side] = measure_part(patch, cell, poly, cut, line)
+                        elif patches.slot[block, 2 * q + side] >= 0:
+                            part = patches.part[block, 2 * q + side]
+                            grown = real(1.0)
+                            if 2 * q + side == best:
+                                grown = more
+                            if 2 * q + side == best_open:
+                                grown = more_open
+                            n = points_of(part[0], total, part[2])
+                            slot = patches.slot[block, 2 * q + side]
+                            sums = add_cell(patches, sink, patch, sums, cell, poly, cut, n, slot, grown)
+            if stage == 0:
+                place = ncell + sum_before(is_found)
+                if is_found > 0 and place < MOST_CELLS:
+                    patches.cell[block, place] = q
+                ncell += sum_all(is_found)
+        if stage == 0:
+            most = lane_max(wp.vec3d(most, _NONE, _NONE), nlane)[0]
+            if ncell > MOST_CELLS:
+                ncell = MOST_CELLS
+                if lane == 0:
+                    wp.atomic_or(patches.notes, patch.worldid, CELLS)
+            if ncell == 0 or most < -ahead or (most <= ZERO and ahead == ZERO):
+                return
+            level = wp.min(ZERO, most - ahead)
+            number = ncell
+        sync(nlane)
+        if stage == 1:
+            # what small parts give to the largest, and the points of the others
+            for q in range(2 * ncell):
+                part = patches.part[block, q]
+                if q % 2 == 0:
+                    pressed += part[0]
+                    if part[0] > ZERO and (best < 0 or part[0] > patches.part[block, best][0]):
+                        best = q
+                else:
+                    opened += part[1]
+                    if part[1] > ZERO and (best_open < 0 or part[1] > patches.part[block, best_open][1]):
+                        best_open = q
+            if best < 0 and best_open < 0:
+                return
+            kept = real(0.0)
+            kept_open = real(0.0)
+            for q in range(2 * ncell):
+                part = patches.part[block, q]
+                if q % 2 == 0 and part[0] >= _SMALL * pressed:
+                    kept += part[0]
+                if q % 2 == 1 and part[1] >= _SMALL * opened:
+                    kept_open += part[1]
+                    total += wp.abs(part[0])
+            total += pressed
+            if best >= 0:
+                more += (pressed - kept) / patches.part[block, best][0]
+            if best_open >= 0:
+                more_open += (opened - kept_open) / patches.part[block, best_open][1]
+            npoint = int(0)
+            for q in range(2 * ncell):
+                part = patches.part[block, q]
+                slot = int(-1)
+                if (q % 2 == 0 and part[0] > ZERO and part[0] >= _SMALL * pressed) or (
+                    q % 2 == 1 and part[1] > ZERO and part[1] >= _SMALL * opened
+                ):
+                    slot = npoint
+                    npoint += points_of(part[0], total, part[2])
+                if lane == 0:
+                    patches.slot[block, q] = slot
+            sync(nlane)
+            room = reserve(patches, sink, npoint, lane, nlane)
+            patch.adr = room[0]
+            patch.fits = room[1] > 0
     end_patch(patches, sink, patch, sums, lane, nlane)
 
 

@@ -142,6 +142,7 @@ def make_patches(room: Room, d: mjw.Data) -> Patches:
     cells, polars = min(blocks, patches.ncellmax), min(blocks, patches.npolarmax)
     patches.cell = wp.zeros((cells, int(MOST_CELLS)), dtype=int)
     patches.part = wp.zeros((cells, 2 * int(MOST_CELLS)), dtype=wp.vec3d)
+    patches.slot = wp.zeros((cells, 2 * int(MOST_CELLS)), dtype=int)
     patches.ray = wp.zeros((polars, room.rays), dtype=wp.vec4d)
     patches.stiffness, patches.share, patches.area = (wp.zeros(d.naconmax, dtype=float) for _ in range(3))
     patches.patch = wp.full(d.naconmax, -1, dtype=int)

@@ -37,6 +37,7 @@ class Patches:
         cells, polars: world and pair                                                 (ncellmax,), (npolarmax,)
         cell: scratch: faces of cells that are not empty, as i * nface_B + j          (nblock, MOST_CELLS)
         part: scratch: force, area and corners of the pressed and the open part       (nblock, 2 MOST_CELLS)
+        slot: scratch: first point of each part; -1: none                             (nblock, 2 MOST_CELLS)
         ray: scratch: radius and load of each ray                                     (nblock, rays)
         stiffness: of a point, N/m; 0: point contact                                  (naconmax,)
         share: of the compliance that geom 0 has                                      (naconmax,)
@@ -52,6 +53,7 @@ class Patches:
     polars: wp.array[wp.vec2i]
     cell: wp.array2d[int]
     part: wp.array2d[wp.vec3d]
+    slot: wp.array2d[int]
     ray: wp.array2d[wp.vec4d]
     stiffness: wp.array[float]
     share: wp.array[float]

@@ -47,7 +47,7 @@ from stickslip.physics.convex.hydro.points import (
 from stickslip.physics.convex.step.lanes import lane_sum
 from stickslip.physics.mjwarp.lanes import sync
 
-wp.set_module_options({"enable_backward": False})
+wp.set_module_options({"enable_backward": False, "max_unroll": 1})
 
 RAYS = 32
 """Least directions that measure a patch; a multiple of M is taken."""
@@ -66,7 +66,7 @@ _INSIDE = wp.constant(wp.float64(0.97))
 _SEEN = wp.constant(wp.float64(1.0e-9))
 _NONE = wp.constant(wp.float64(-1.0e300))
 _TAU = wp.constant(wp.float64(2.0 * np.pi))
-_STEP = wp.constant(wp.float64(2.0 * np.pi / RAYS))
+_LEAST = wp.constant(wp.float64(1.0e-300))
 _HALF = wp.constant(wp.float64(0.5))
 _PASSES = wp.constant(3)
 
@@ -206,30 +206,29 @@ def start(face: wp.array[vec4], a: Side, b: Side, reach: wp.float64) -> Start:
     x += real(1.0e-2) * reach * wp.vec3d(real(0.3), real(0.5), real(0.8))
     t = _HOTTEST * reach
     n = wp.vec3d()
+    count = int(0)
     while t > _COLDEST * reach:
         soft = soft_depth(face, a, b, x, t, True)
         n = soft.normal
-        for _ in range(_NEWTON):
-            if wp.length(soft.slope) < _BALANCED:
-                break
+        is_better = bool(False)
+        if count < _NEWTON and wp.length(soft.slope) >= _BALANCED:
             damp = real(1.0e-6) / reach
             curve = soft.curve + wp.diag(wp.vec3d(damp, damp, damp))
             move = wp.inverse(curve) * soft.slope
             move *= wp.min(ONE, reach / wp.length(move))
             step = real(1.0)
             gain = real(1.0e-4) * wp.dot(soft.slope, move)
-            is_better = bool(False)
             while step > real(1.0e-4) and not is_better:
                 trial = soft_depth(face, a, b, x + step * move, t, False)
                 is_better = trial.value >= soft.value + step * gain
-                if not is_better:
+                if is_better:
+                    x += step * move
+                else:
                     step *= _HALF
-            if not is_better:
-                break
-            x += step * move
-            soft = soft_depth(face, a, b, x, t, True)
-            n = soft.normal
-        t *= _COOLING
+        count += 1
+        if not is_better:  # arrived at this temperature
+            t *= _COOLING
+            count = 0
     out = Start()
     out.x = x
     out.n = wp.normalize(n)
@@ -441,58 +440,54 @@ def make_polar(
     begun = start(fields.face, a, b, reach)
     x = begun.x
     n = begun.n
-    top = surface(fields.face, a, b, reach, x, n, ZERO)
+    u = wp.vec3d()
+    v = wp.vec3d()
     ahead = patch.margin * steepest(a, b)
-    if top.p <= -ahead:
-        return
-    level = wp.min(ZERO, top.p - ahead)
-    x = top.pos
+    level = real(0.0)
     stretch = real(0.1) * reach * wp.identity(n=2, dtype=wp.float64)
-    for _pass in range(_PASSES):
+    for count in range(_PASSES + 1):
+        top = surface(fields.face, a, b, reach, x, n, ZERO)
+        x = top.pos
+        if count == 0:
+            if top.p <= -ahead:
+                return
+            level = wp.min(ZERO, top.p - ahead)
         u = first_axis(a, b, n)
         v = wp.cross(n, u)
         sum_r = wp.vec3d()  # of r^2, and of r^3 times the direction
         sum_rr = wp.vec3d()  # of r^4 times its square
         turned = wp.vec3d()
-        for k in range(lane, RAYS, nlane):
-            angle = _STEP * real(k)
+        for k in range(lane, rule.rays, nlane):
+            angle = _TAU * real(k) / real(rule.rays)
             c = wp.cos(angle)
             d = wp.sin(angle)
             e = stretch * wp.vec2d(c, d)
             way = e[0] * u + e[1] * v
             r = rim(fields.face, a, b, reach, x, n, way, level)
+            carried = ray_load(fields.face, a, b, reach, rule, x, n, way, r, level)
+            patches.ray[block, k] = wp.vec4d(r, carried[0], carried[1], carried[2])
             rr = r * r
             sum_r += wp.vec3d(rr, rr * r * c, rr * r * d)
             sum_rr += rr * rr * wp.vec3d(c * c, c * d, d * d)
-            turned += ray_load(fields.face, a, b, reach, rule, x, n, way, r, level)
-        sum_r = lane_sum(sum_r, nlane)
-        sum_rr = lane_sum(sum_rr, nlane)
-        turned = lane_sum(turned, nlane)
-        area = _HALF * sum_r[0]
-        mean = wp.vec2d(sum_r[1], sum_r[2]) / (real(3.0) * area)
-        xx = sum_rr[0] / (real(4.0) * area) - mean[0] * mean[0]
-        xy = sum_rr[1] / (real(4.0) * area) - mean[0] * mean[1]
-        yy = sum_rr[2] / (real(4.0) * area) - mean[1] * mean[1]
-        move = stretch * mean
-        x += move[0] * u + move[1] * v
-        n = wp.normalize(turned)
-        x = surface(fields.face, a, b, reach, x, n, ZERO).pos
-        # the second moment in the old frame, seen in the new one
-        second = stretch * wp.mat22d(xx, xy, xy, yy) * wp.transpose(stretch)
-        new_u = first_axis(a, b, n)
-        new_v = wp.cross(n, new_u)
-        turn = wp.mat22d(wp.dot(new_u, u), wp.dot(new_u, v), wp.dot(new_v, u), wp.dot(new_v, v))
-        stretch = real(2.0) * root(turn * second * wp.transpose(turn))
-
-    u = first_axis(a, b, n)
-    v = wp.cross(n, u)
-    for k in range(lane, rule.rays, nlane):
-        angle = _TAU * real(k) / real(rule.rays)
-        e = stretch * wp.vec2d(wp.cos(angle), wp.sin(angle))
-        way = e[0] * u + e[1] * v
-        r = rim(fields.face, a, b, reach, x, n, way, level)
-        carried = ray_load(fields.face, a, b, reach, rule, x, n, way, r, level)
-        patches.ray[block, k] = wp.vec4d(r, carried[0], carried[1], carried[2])
+            turned += carried
+        if count < _PASSES:
+            sum_r = lane_sum(sum_r, nlane)
+            sum_rr = lane_sum(sum_rr, nlane)
+            turned = lane_sum(turned, nlane)
+            area = _HALF * sum_r[0]
+            mean = wp.vec2d(sum_r[1], sum_r[2]) / (real(3.0) * area)
+            xx = sum_rr[0] / (real(4.0) * area) - mean[0] * mean[0]
+            xy = sum_rr[1] / (real(4.0) * area) - mean[0] * mean[1]
+            yy = sum_rr[2] / (real(4.0) * area) - mean[1] * mean[1]
+            move = stretch * mean
+            x += move[0] * u + move[1] * v
+            n = wp.normalize(turned)
+            # the second moment in the old frame, seen in the new one
+            second = stretch * wp.mat22d(xx, xy, xy, yy) * wp.transpose(stretch)
+            new_u = first_axis(a, b, n)
+            new_v = wp.cross(n, new_u)
+            turn = wp.mat22d(wp.dot(new_u, u), wp.dot(new_u, v), wp.dot(new_v, u), wp.dot(new_v, v))
+            stretch = real(2.0) * root(turn * second * wp.transpose(turn))
     sync(nlane)
 
     room = reserve(patches, sink, rule.m * rule.g, lane, nlane)
@@ -509,7 +504,7 @@ def make_polar(
         fourth = real(0.0)
         sector = wp.vec3d()
         for o in range(-half, half + 1):
-            share = ONE / real(every)
+            share = real(1.0) / real(every)
             if every % 2 == 0 and wp.abs(o) == half:
                 share *= _HALF
             ray = patches.ray[block, (k * every + o + rule.rays) % rule.rays]
@@ -518,49 +513,51 @@ def make_polar(
             fourth += share * rr * rr
             sector += share * wp.vec3d(ray[1], ray[2], ray[3])
         own = patches.ray[block, k * every][0]
-        r = wp.min(wp.sqrt(fourth / wp.max(square, real(1.0e-300))), wp.max(ONE, _INSIDE / outermost) * own)
+        r = wp.min(wp.sqrt(fourth / wp.max(square, _LEAST)), wp.max(ONE, _INSIDE / outermost) * own)
         angle = _TAU * real(k) / real(rule.m)
         e = stretch * wp.vec2d(wp.cos(angle), wp.sin(angle))
         way = e[0] * u + e[1] * v
-        # the load of the points themselves, and what brings it to that of the sector
         loads = wp.vec3d()
         lengths = real(0.0)
-        s = real(0.0)
-        for i in range(rule.g):
-            at = surface(fields.face, a, b, reach, x + r * wp.sqrt(rule.node[i]) * way, n, s)
-            s = at.s
-            one = load(at, _HALF * square * rule.weight[i], n, level)
-            loads += one
-            lengths += wp.length(one)
-        ratio = wp.length(sector) / wp.max(wp.length(loads), real(1.0e-300))
+        ratio = real(0.0)
         bend = wp.vec3d()
-        if ratio > ZERO and lengths > ZERO:
-            bend = (sector / ratio - loads) / lengths
         s = real(0.0)
-        for i in range(rule.g):
-            at = surface(fields.face, a, b, reach, x + r * wp.sqrt(rule.node[i]) * way, n, s)
+        # first the load of the points themselves; then they are written with what brings it to that of the sector
+        for i in range(2 * rule.g):
+            q = i % rule.g
+            if i == rule.g:
+                ratio = wp.length(sector) / wp.max(wp.length(loads), _LEAST)
+                if ratio > ZERO and lengths > ZERO:
+                    bend = (sector / ratio - loads) / lengths
+            at = surface(fields.face, a, b, reach, x + r * wp.sqrt(rule.node[q]) * way, n, s)
             s = at.s
-            normal = at.normal + bend
-            length = wp.length(normal)
-            weight = jacobian * _HALF * square * rule.weight[i] / wp.max(wp.dot(at.normal, n), _TIE) * length * ratio
-            normal = normal / length
-            p = at.p
-            if not at.is_seen:
-                p = level
-                weight = real(0.0)
-            sums = add_point(
-                patches,
-                sink,
-                patch,
-                sums,
-                k * rule.g + i,
-                weight,
-                at.pos,
-                normal,
-                p,
-                compliance_of(a, slope(at.a), normal),
-                compliance_of(b, -slope(at.b), normal),
-            )
+            flat = _HALF * square * rule.weight[q]
+            if i < rule.g:
+                one = load(at, flat, n, level)
+                loads += one
+                lengths += wp.length(one)
+            else:
+                normal = at.normal + bend
+                length = wp.length(normal)
+                normal = normal / length
+                weight = jacobian * flat / wp.max(wp.dot(at.normal, n), _TIE) * length * ratio
+                p = at.p
+                if not at.is_seen:
+                    p = level
+                    weight = real(0.0)
+                sums = add_point(
+                    patches,
+                    sink,
+                    patch,
+                    sums,
+                    k * rule.g + q,
+                    weight,
+                    at.pos,
+                    normal,
+                    p,
+                    compliance_of(a, slope(at.a), normal),
+                    compliance_of(b, -slope(at.b), normal),
+                )
     end_patch(patches, sink, patch, sums, lane, nlane)
 
 
