@@ -26,7 +26,7 @@ def missing(code: str) -> str:
 
 
 @pytest.mark.parametrize("jax", [False, True], ids=["without-jax", "with-jax"])
-@pytest.mark.parametrize("page, least", [("simulation.md", 18), ("arrays.md", 1)])
+@pytest.mark.parametrize("page, least", [("simulation.md", 19), ("arrays.md", 1)])
 def test_every_block_runs(page: str, least: int, jax: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In an empty folder; those that need JAX take a minute.
 
