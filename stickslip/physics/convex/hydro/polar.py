@@ -69,6 +69,9 @@ _TAU = wp.constant(wp.float64(2.0 * np.pi))
 _LEAST = wp.constant(wp.float64(1.0e-300))
 _HALF = wp.constant(wp.float64(0.5))
 _PASSES = wp.constant(3)
+"""Most times that a patch is centred."""
+_CENTRED = wp.constant(wp.float64(1.0e-3))
+"""What a patch may be off its centre, in units of its radius, for its rays to be taken as they are."""
 
 
 @wp.struct
@@ -470,24 +473,30 @@ def make_polar(
             sum_r += wp.vec3d(rr, rr * r * c, rr * r * d)
             sum_rr += rr * rr * wp.vec3d(c * c, c * d, d * d)
             turned += carried
-        if count < _PASSES:
-            sum_r = lane_sum(sum_r, nlane)
-            sum_rr = lane_sum(sum_rr, nlane)
-            turned = lane_sum(turned, nlane)
-            area = _HALF * sum_r[0]
-            mean = wp.vec2d(sum_r[1], sum_r[2]) / (real(3.0) * area)
-            xx = sum_rr[0] / (real(4.0) * area) - mean[0] * mean[0]
-            xy = sum_rr[1] / (real(4.0) * area) - mean[0] * mean[1]
-            yy = sum_rr[2] / (real(4.0) * area) - mean[1] * mean[1]
-            move = stretch * mean
-            x += move[0] * u + move[1] * v
-            n = wp.normalize(turned)
-            # the second moment in the old frame, seen in the new one
-            second = stretch * wp.mat22d(xx, xy, xy, yy) * wp.transpose(stretch)
-            new_u = first_axis(a, b, n)
-            new_v = wp.cross(n, new_u)
-            turn = wp.mat22d(wp.dot(new_u, u), wp.dot(new_u, v), wp.dot(new_v, u), wp.dot(new_v, v))
-            stretch = real(2.0) * root(turn * second * wp.transpose(turn))
+        if count == _PASSES:
+            break
+        sum_r = lane_sum(sum_r, nlane)
+        sum_rr = lane_sum(sum_rr, nlane)
+        turned = wp.normalize(lane_sum(turned, nlane))
+        area = _HALF * sum_r[0]
+        mean = wp.vec2d(sum_r[1], sum_r[2]) / (real(3.0) * area)
+        xx = sum_rr[0] / (real(4.0) * area) - mean[0] * mean[0]
+        xy = sum_rr[1] / (real(4.0) * area) - mean[0] * mean[1]
+        yy = sum_rr[2] / (real(4.0) * area) - mean[1] * mean[1]
+        # a patch that is centred and stretched to the unit circle, about its normal
+        off = wp.max(wp.max(wp.abs(mean[0]), wp.abs(mean[1])), wp.length(wp.cross(n, turned)))
+        off = wp.max(off, wp.max(wp.abs(xy), wp.max(wp.abs(xx - real(0.25)), wp.abs(yy - real(0.25)))))
+        if off < _CENTRED:
+            break
+        move = stretch * mean
+        x += move[0] * u + move[1] * v
+        n = turned
+        # the second moment in the old frame, seen in the new one
+        second = stretch * wp.mat22d(xx, xy, xy, yy) * wp.transpose(stretch)
+        new_u = first_axis(a, b, n)
+        new_v = wp.cross(n, new_u)
+        turn = wp.mat22d(wp.dot(new_u, u), wp.dot(new_u, v), wp.dot(new_v, u), wp.dot(new_v, v))
+        stretch = real(2.0) * root(turn * second * wp.transpose(turn))
     sync(nlane)
 
     room = reserve(patches, sink, rule.m * rule.g, lane, nlane)
