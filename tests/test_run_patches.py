@@ -32,11 +32,14 @@ def run(tmp_path: Path, modulus: float) -> int:
 
 def test_patches_are_drawn_and_told(tmp_path):
     assert run(tmp_path, 1e6) == OK
-    (row,) = json.loads((tmp_path / "out" / "summary.json").read_text())["patches"]
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    (row,) = summary["patches"]
     assert row["geoms"] == ["floor", "block"]
     np.testing.assert_allclose(row["force_n"], [0.0, 0.0, 2.0 * 9.81], atol=0.02)
     assert row["area_m2"] == pytest.approx(0.08 * 0.1, rel=0.01)
     assert row["largest_pressure_pa"] == pytest.approx(2.0 * 9.81 / 0.008, rel=0.02)
+    depth = 2.0 * 9.81 * 0.03 / (1e6 * 0.008)  # F H / (E a b)
+    assert summary["metrics"]["deepest_penetration_m"] == pytest.approx(depth, rel=0.02)
     with Image.open(tmp_path / "out" / "patches.png") as image:
         assert image.width > 400 and len(np.unique(np.asarray(image.convert("L")))) > 20
 
@@ -73,6 +76,7 @@ def test_a_picture_shows_the_largest_of_many_patches():
         force=np.outer(np.arange(n), turn[:, 2]),
         centre=np.tile(corners[:3].mean(axis=0), (n, 1)),
         area=np.full(n, 3e-6),
+        depth=np.full(n, 1e-5),
         patch=np.repeat(np.arange(n), 3),
         pos=corners,
         normal=np.tile(turn[:, 2], (3 * n, 1)),

@@ -181,13 +181,26 @@ def _measure(
         "wall_s": stepped.seconds,
         "simulated_s": float(np.nanmax(state.time)),
         "contacts_per_world": len(contacts.dist) / sim.nworld,
-        "deepest_penetration_m": float(max(0.0, -contacts.dist[finite].min(initial=0.0))) if some_finite else None,
+        "deepest_penetration_m": max(0.0, *_depths(sim, contacts, finite)) if some_finite else None,
     }
     if stats:
         for name in ("steps", "rejections", "iterations", "factorizations"):
             metrics[f"{name}_per_world"] = float(getattr(stats, name).mean())
         metrics["smallest_step_s"] = float(stats.smallest_dt.min())
     return metrics
+
+
+def _depths(sim: ss.Simulation, contacts: ss.Contacts, counts: np.ndarray) -> list[float]:
+    """Of the deepest contact that counts; of patches, the deepest as a whole, since points may be where g is small."""
+    if patches.can_show(sim.physics):
+        found = sim.patches()
+        worlds = np.unique(contacts.world[counts])
+        in_patch = {(w, *g) for w, g in zip(found.world, found.geom.tolist(), strict=True)}
+        is_point = [(w, *g) not in in_patch for w, g in zip(contacts.world, contacts.geom.tolist(), strict=True)]
+        counts = counts & np.array(is_point, dtype=bool)
+        deepest = float(found.depth[np.isin(found.world, worlds)].max(initial=0.0))
+        return [deepest, float(-contacts.dist[counts].min(initial=0.0))]
+    return [float(-contacts.dist[counts].min(initial=0.0))]
 
 
 def _settings(sim: ss.Simulation, order: Order) -> dict[str, Any]:

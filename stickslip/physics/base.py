@@ -62,6 +62,7 @@ class Patches:
         force: on the second geom, in the world frame, N                  (n, 3)
         centre: of pressure, in the world frame, m                        (n, 3)
         area: under pressure, m^2                                         (n,)
+        depth: elastic force over stiffness, m                            (n,)
         patch: patch of each point                                        (k,)
         pos: position of each point in the world frame, m                 (k, 3)
         normal: from the first geom to the second                         (k, 3)
@@ -74,6 +75,7 @@ class Patches:
     force: NDArray[np.floating]
     centre: NDArray[np.floating]
     area: NDArray[np.floating]
+    depth: NDArray[np.floating]
     patch: NDArray[np.integer]
     pos: NDArray[np.floating]
     normal: NDArray[np.floating]

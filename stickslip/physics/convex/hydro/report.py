@@ -14,9 +14,9 @@ def sum_patches(found: DeviceContacts, patches: "points.Patches | None") -> Patc
     """The patches that contacts belong to; none if the model has no hydroelastic geoms."""
     contacts = found.numpy()
     conid = found.scratch[2].numpy()[: len(contacts)]
-    number, area = np.full(len(conid), -1), np.zeros(len(conid))
+    number, area, stiffness = np.full(len(conid), -1), np.zeros(len(conid)), np.zeros(len(conid))
     if patches is not None:
-        number, area = patches.patch.numpy()[conid], patches.area.numpy()[conid]
+        number, area, stiffness = (a.numpy()[conid] for a in (patches.patch, patches.area, patches.stiffness))
     own = number >= 0
     _, first, patch = np.unique(number[own], return_index=True, return_inverse=True)
     n = len(first)
@@ -29,5 +29,10 @@ def sum_patches(found: DeviceContacts, patches: "points.Patches | None") -> Patc
     np.add.at(under, patch, weight * (pressed > 0.0))
     sums = np.bincount(patch, pressed, minlength=n)
     centre = np.where(sums[:, None] > 0.0, centre / np.maximum(sums, 1e-300)[:, None], pos[first])
+    inside = np.where(contacts.dist[own] < 0.0, stiffness[own], 0.0).astype(float)
+    elastic = np.bincount(patch, -inside * contacts.dist[own], minlength=n)
+    depth = elastic / np.maximum(np.bincount(patch, inside, minlength=n), 1e-300)
     world, geom = contacts.world[own][first], contacts.geom[own][first]
-    return Patches(world, geom, total, centre, under, patch, pos, normal, weight, pressed / np.maximum(weight, LEAST))
+    return Patches(
+        world, geom, total, centre, under, depth, patch, pos, normal, weight, pressed / np.maximum(weight, LEAST)
+    )
