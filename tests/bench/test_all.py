@@ -115,11 +115,9 @@ def test_a_picture_can_be_drawn_of_whatever_there_is(name, result):
             if "metrics" in outcome:
                 outcome["metrics"] = dict.fromkeys(outcome["metrics"])
                 outcome["series"] = {key: [None] * len(values) for key, values in outcome["series"].items()}
-    first = list(result.methods)[0]
     for case in (
         _only(result, list(result.methods)[-1]),
         dataclass_copy(result, outcomes={}),
-        dataclass_copy(result, outcomes={first: {}}),
         dataclass_copy(result, outcomes=nobody),
         dataclass_copy(result, outcomes=broken),
     ):
