@@ -33,12 +33,17 @@ SLOW = {
     "tested on the stored results",
     r"(conformance|parity)/.*hand": "the third scene, after free bodies and a humanoid",
     r"physics/test_scm_system.py::test_a_horseshoe": "a mesh that is not convex",
+    r"physics/test_scm_system.py::test_contact_repels.*sphere": "a second shape",
+    r"physics/test_scm_geometry.py::test_(clouds_of_another|the_jacobian_by_points)": "variants of the tests beside",
+    r"physics/test_scm_picture.py::test_walls_thinner": "a mesh that is packed with points four times",
     r"physics/test_scm.py::test_bodies_far_apart.*(forces|comfree)": "variants of a physics",
     r"test_docs.py::test_python_blocks_run.*tutorials/[23]": "tutorials with models of their own",
     r"test_simulation_docs.py::.*-with-jax": "blocks whose calls physics/test_scm.py tests",
     r"test_simulation_rollout.py::.*-mjx": "a baseline that JAX compiles; scm stays",
     r"test_simulation_sequences.py::.*(-all-|some-2)": "more sequences",
     r"test_examples.py::test_(scm|friction)": "programs whose calls physics/test_scm.py tests",
+    r"test_examples.py::test_without_jax_an_example_ends.*identify": "a second example, as the first",
+    r"test_plan.py::test_a_task_of_a_file_is_planned": "a trial to its end; the tests beside it read the same file",
     r"mpc/test_menagerie.py::test_mppi_plans": "a hand beside the one that is there",
 }
 """Tests of `make test-all` alone, as patterns of their names, and what they are or what is tested in their place."""

@@ -76,7 +76,7 @@ def test_bench_list_tells_every_setting(capsys):
 
 def test_ctrl_c_in_a_benchmark_keeps_what_is_finished(tmp_path):
     args = ["bench", "run", "stick", "--physics", "mujoco", "--device", "cpu", "--out", str(tmp_path)]
-    process = _start(*args, "--set", "duration=100", "--set", "timesteps=0.1,0.00002")
+    process = _start(*args, "--set", "duration=20", "--set", "timesteps=0.1,0.00001")
     path = tmp_path / "stick.json"
     try:
         while not path.exists() and process.poll() is None:

@@ -48,7 +48,6 @@ def png(patches: Patches, shown: list[dict[str, Any]], title: str) -> bytes:
     axes = figure.subplots(lines, columns, squeeze=False).ravel()
     top = max(row["largest_pressure_pa"] for row in shown)
     scale, unit = next((s, u) for s, u in ((1e6, "MPa"), (1e3, "kPa"), (1.0, "Pa")) if top >= s or s == 1.0)
-    points = None
     for ax, row in zip(axes, shown, strict=False):
         own = patches.patch == row["patch"]
         centre = np.asarray(row["centre_m"])
@@ -70,7 +69,7 @@ def png(patches: Patches, shown: list[dict[str, Any]], title: str) -> bytes:
         ax.tick_params(labelsize=8)
     for ax in axes[len(shown) :]:
         ax.set_visible(False)
-    figure.colorbar(points, ax=list(axes), label=f"pressure [{unit}]", shrink=0.8)
+    figure.colorbar(axes[0].collections[0], ax=list(axes), label=f"pressure [{unit}]", shrink=0.8)
     figure.suptitle(f"{title}: pressure on contact patches, + centre of pressure", fontsize=10)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")

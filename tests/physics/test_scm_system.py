@@ -34,6 +34,11 @@ ARM = """
 <body pos="1 0 .5"><freejoint/><geom type="ellipsoid" size=".1 .05 .08" mass="2"/></body></worldbody>
 <actuator><position joint="s" kp="20" kv="1"/></actuator></mujoco>"""
 
+LOOSE = """
+<mujoco><option timestep="0.002"/><default><geom contype="0" conaffinity="0"/></default><worldbody>
+<body><joint type="free" damping=".1"/><geom type="ellipsoid" size=".1 .05 .08" pos=".1 0 0" mass="2"/></body>
+</worldbody></mujoco>"""
+
 
 @pytest.fixture(autouse=True)
 def double() -> Iterator[None]:
@@ -54,37 +59,47 @@ def random_state(mjm: mujoco.MjModel, seed: int) -> State:
     return State(jnp.asarray(0.0), jnp.asarray(d.qpos), jnp.asarray(rng.normal(0.0, 1.0, mjm.nv)), jnp.zeros(mjm.na))
 
 
-def test_without_contact_it_is_mujoco() -> None:
-    """Accelerations, and steps of Euler and of Runge and Kutta, against MuJoCo in C."""
-    mjm, system, params, _, inputs = made(ARM)
+def pushed(mjm: mujoco.MjModel, inputs: Any) -> Any:
+    """Inputs with a force on everything."""
     rng = np.random.default_rng(0)
-    inputs = inputs._replace(
-        ctrl=jnp.asarray([0.1]),
+    return inputs._replace(
+        ctrl=jnp.full(mjm.nu, 0.1),
         qfrc_applied=jnp.asarray(rng.normal(size=mjm.nv)),
         xfrc_applied=jnp.asarray(rng.normal(size=(mjm.nbody, 6))),
     )
+
+
+def in_mujoco(mjm: mujoco.MjModel, state: State, inputs: Any) -> mujoco.MjData:
+    d = mujoco.MjData(mjm)
+    d.qpos, d.qvel, d.ctrl = np.asarray(state.qpos), np.asarray(state.qvel), np.asarray(inputs.ctrl)
+    d.qfrc_applied, d.xfrc_applied = np.asarray(inputs.qfrc_applied), np.asarray(inputs.xfrc_applied)
+    return d
+
+
+def test_without_contact_it_is_mujoco() -> None:
+    """Accelerations against MuJoCo in C."""
+    mjm, system, params, _, inputs = made(ARM)
+    inputs = pushed(mjm, inputs)
     forward = jax.jit(system.forward)
-
-    def mujocos(state: State) -> mujoco.MjData:
-        d = mujoco.MjData(mjm)
-        d.qpos, d.qvel, d.ctrl = np.asarray(state.qpos), np.asarray(state.qvel), np.asarray(inputs.ctrl)
-        d.qfrc_applied, d.xfrc_applied = np.asarray(inputs.qfrc_applied), np.asarray(inputs.xfrc_applied)
-        return d
-
     for seed in range(3):
         state = random_state(mjm, seed)
-        d = mujocos(state)
+        d = in_mujoco(mjm, state, inputs)
         mujoco.mj_forward(mjm, d)
         np.testing.assert_allclose(forward(params, state, inputs), d.qacc, rtol=1e-8, atol=1e-8)
 
-    for name, kind in (("euler", mujoco.mjtIntegrator.mjINT_EULER), ("rk4", mujoco.mjtIntegrator.mjINT_RK4)):
-        mjm.opt.integrator = kind
-        d, x, step = mujocos(state), state, jax.jit(dataclasses.replace(system, integrator=name).step)
-        for _ in range(5):
-            mujoco.mj_step(mjm, d)
-            x = step(params, x, inputs)
-        np.testing.assert_allclose(x.qvel, d.qvel, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(x.qpos, d.qpos, rtol=1e-9, atol=1e-9)
+
+@pytest.mark.parametrize("name", ["euler", "rk4"])
+def test_steps_are_mujocos(name: str) -> None:
+    """Of Euler and of Runge and Kutta, of a free body."""
+    mjm, system, params, _, inputs = made(LOOSE)
+    mjm.opt.integrator = {"euler": mujoco.mjtIntegrator.mjINT_EULER, "rk4": mujoco.mjtIntegrator.mjINT_RK4}[name]
+    inputs, state = pushed(mjm, inputs), random_state(mjm, 2)
+    d, step = in_mujoco(mjm, state, inputs), jax.jit(dataclasses.replace(system, integrator=name).step)
+    for _ in range(5):
+        mujoco.mj_step(mjm, d)
+        state = step(params, state, inputs)
+    np.testing.assert_allclose(state.qvel, d.qvel, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(state.qpos, d.qpos, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("average", ["planes", "forces"])
