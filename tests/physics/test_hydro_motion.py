@@ -292,3 +292,33 @@ def test_too_little_room() -> None:
     assert "became one contact each" in messages and "raise nconmax from 8 to at least" in messages
     grown = settled(mjm, ss.Icf(), 5)
     assert grown.health().ok and whole.health().ok
+
+
+def test_threads_and_states() -> None:
+    """Patches of worlds that threads share, and steps that are repeated from a state bit for bit."""
+    xml = """
+        <mujoco>
+          <size nuser_geom="5"/>
+          <worldbody>
+            <geom type="plane" size="1 1 0.1"/>
+            <body pos="0 0 0.03"><freejoint/><geom type="box" size="0.05 0.04 0.03" mass="1" user="0 0 0 1e7 0"/></body>
+            <body pos="0.2 0 0.05"><freejoint/><geom size="0.05" mass="1" user="0 0 0 1e7 0"/></body>
+          </worldbody>
+        </mujoco>"""
+    mjm = mujoco.MjModel.from_xml_string(xml)
+    ends = []
+    for threads in (1, 2):
+        sim = ss.Simulation(mjm, ss.Icf(), nworld=4, threads=threads)
+        sim.step(10)
+        patches = sim.patches()
+        assert sorted(zip(patches.world.tolist(), patches.geom[:, 1].tolist(), strict=True)) == [
+            (world, geom) for world in range(4) for geom in (1, 2)
+        ]
+        assert np.bincount(patches.patch).min() >= 12
+        before = sim.state
+        sim.step(10)
+        ends.append(sim.qpos.numpy().copy())
+        sim.state = before
+        sim.step(10)
+        np.testing.assert_array_equal(sim.qpos.numpy(), ends[-1])
+    np.testing.assert_array_equal(ends[0], ends[1])

@@ -44,7 +44,7 @@ wp.set_module_options({"enable_backward": False, "max_unroll": 1})
 
 MOST_CORNERS = wp.constant(32)
 """Most corners of a cell; beyond, the shortest edge is merged."""
-MOST_CELLS = wp.constant(64)
+MOST_CELLS = wp.constant(128)
 """Most cells of a patch that are not empty."""
 _BOTH = 2 * 33
 _ON = wp.constant(wp.float64(1.0e-12))

@@ -25,7 +25,10 @@ def mesh_faces(mjm: mujoco.MjModel, mesh: int) -> Array | None:
 
 
 def hull_faces(vert: Array, triangles: NDArray[np.integer]) -> Array:
-    """Faces of a convex surface. Triangles in one plane are one face: a cell would be counted twice otherwise."""
+    """Faces of a convex surface, the largest first.
+
+    Triangles in one plane are one face: a cell would be counted twice otherwise.
+    """
     corners = vert[triangles]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     areas = np.linalg.norm(normals, axis=1)
@@ -33,17 +36,20 @@ def hull_faces(vert: Array, triangles: NDArray[np.integer]) -> Array:
     size = float(np.abs(vert - middle).max())
     order = [int(t) for t in np.argsort(-areas) if areas[t] > 1e-9 * size**2]
     faces: list[Array] = []
+    sizes: list[float] = []
     for t in order:
         normal = normals[t] / areas[t]
         if normal @ (corners[t, 0] - middle) < 0.0:
             normal = -normal
         offset = float((vert @ normal).max())
-        if not any(
-            np.abs(face[:3] - normal).max() < SAME_NORMAL and abs(face[3] - offset) < SAME_OFFSET * size
-            for face in faces
-        ):
+        for i, face in enumerate(faces):
+            if np.abs(face[:3] - normal).max() < SAME_NORMAL and abs(face[3] - offset) < SAME_OFFSET * size:
+                sizes[i] += areas[t]
+                break
+        else:
             faces.append(np.array([*normal, offset]))
-    return np.array(faces)
+            sizes.append(areas[t])
+    return np.array(faces)[np.argsort(-np.array(sizes), kind="stable")]
 
 
 def inradius(faces: Array) -> float:
