@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from stickslip.physics.base import Contacts as Contacts
     from stickslip.physics.base import DifferentiablePhysics as DifferentiablePhysics
     from stickslip.physics.base import Health as Health
-    from stickslip.physics.base import Patches as Patches
     from stickslip.physics.base import Physics as Physics
     from stickslip.physics.base import Stats as Stats
     from stickslip.physics.comfree.physics import ComFree as ComFree
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from stickslip.physics.pbd.physics import PbdR as PbdR
     from stickslip.physics.registry import PHYSICS as PHYSICS
     from stickslip.physics.scm.physics import Scm as Scm
+    from stickslip.readout import Patches as Patches
     from stickslip.simulation import Offset as Offset
     from stickslip.simulation import Scale as Scale
     from stickslip.simulation import Simulation as Simulation
@@ -45,10 +45,11 @@ _WHERE = {
     "stickslip.errors": "BufferOverflow DeviceError Diverged HealthWarning InputError MissingExtra SceneError "
     "StickslipError Unsupported",
     "stickslip.mjcf": "load",
-    "stickslip.physics.base": "Contacts DifferentiablePhysics Health Patches Physics Stats",
+    "stickslip.physics.base": "Contacts DifferentiablePhysics Health Physics Stats",
     "stickslip.physics.contacts": "DeviceContacts",
     "stickslip.physics.convex.step.external": "External",
     "stickslip.physics.registry": "PHYSICS",
+    "stickslip.readout": "Patches",
     "stickslip.simulation": "Offset Scale Simulation Trajectory Uniform",
     "stickslip.state": "State",
 }

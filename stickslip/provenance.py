@@ -7,6 +7,7 @@ outside). Each module counts by its syntax tree, so comments, docstrings, messag
   followed; a name imported through one is followed to the module that defines it.
 - Modules in `SILENT`, and modules called `picture` or `*_picture`, draw, report or check input. They do not count.
 - In an experiment, what only reports does not count: `draw`, `scores`, `reported`, and what these alone use.
+- What is imported from `stickslip.readout`, and functions with its decorator `readout`, only look at results.
 - A scene counts where an experiment names it in a string, as in "stack:count=5", or goes through all scenes.
 - Data files (`.xml`, `.h`, ...) count with the folder of a module; in the folder of a catalogue, only those named.
 """
@@ -51,10 +52,13 @@ SILENT = (
     "stickslip.parameters",
     "stickslip.progress",
     "stickslip.provenance",
+    "stickslip.readout",
     "stickslip.render",
     "stickslip.spec",
 )
 """Modules and packages that do not influence a metric."""
+READOUT = "readout"
+"""Module of `stickslip`, and its decorator of functions, for what only looks at results."""
 REPORTING = ("draw", "scores", "reported")
 """Methods of an experiment that only report what was measured."""
 WORDS = ("summary", "source")
@@ -337,6 +341,13 @@ class _Plain(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id in DECLARING:
             node.args = node.args[:1] + node.args[2:]
         return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
+        return None if node.module == f"stickslip.{READOUT}" else node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        marked = any(isinstance(mark, ast.Name) and mark.id == READOUT for mark in node.decorator_list)
+        return None if marked else self.generic_visit(node)
 
     def visit_Pass(self, node: ast.Pass) -> None:
         return None

@@ -12,7 +12,7 @@ from PIL import Image
 from stickslip.cli import main as cli
 from stickslip.cli import patches
 from stickslip.cli.status import OK, USAGE
-from stickslip.physics.base import Patches
+from stickslip.readout import Patches
 
 MODEL = """
 <mujoco><option timestep="0.005"/><size nuser_geom="5"/>

@@ -6,7 +6,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from stickslip.physics.base import Patches, Physics
+from stickslip.physics.base import Physics
+from stickslip.readout import Patches
 
 MOST = 9
 """Patches in a picture, those with the largest forces."""
@@ -15,7 +16,7 @@ COLUMNS = 3
 
 def can_show(physics: Physics[Any, Any]) -> bool:
     """Whether a physics has patches."""
-    return type(physics).patches is not Physics.patches
+    return hasattr(physics, "patches")
 
 
 def rows(mjm: mujoco.MjModel, patches: Patches, world: int = 0) -> list[dict[str, Any]]:

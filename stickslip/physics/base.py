@@ -53,40 +53,6 @@ class Contacts:
 
 
 @dataclasses.dataclass(frozen=True)
-class Patches:
-    """The contact patches of the last step, on the host; `n` is their number over all worlds, `k` that of their points.
-
-    Attributes:
-        world: world of each patch                                        (n,)
-        geom: the two geoms                                               (n, 2)
-        force: on the second geom, in the world frame, N                  (n, 3)
-        centre: of pressure, in the world frame, m                        (n, 3)
-        area: under pressure, m^2                                         (n,)
-        depth: elastic force over stiffness, m                            (n,)
-        patch: patch of each point                                        (k,)
-        pos: position of each point in the world frame, m                 (k, 3)
-        normal: from the first geom to the second                         (k, 3)
-        weight: area that each point stands for, m^2                      (k,)
-        pressure: normal force over that area, Pa                         (k,)
-    """
-
-    world: NDArray[np.integer]
-    geom: NDArray[np.integer]
-    force: NDArray[np.floating]
-    centre: NDArray[np.floating]
-    area: NDArray[np.floating]
-    depth: NDArray[np.floating]
-    patch: NDArray[np.integer]
-    pos: NDArray[np.floating]
-    normal: NDArray[np.floating]
-    weight: NDArray[np.floating]
-    pressure: NDArray[np.floating]
-
-    def __len__(self) -> int:
-        return len(self.world)
-
-
-@dataclasses.dataclass(frozen=True)
 class Health:
     """Whether the simulation can be trusted.
 
@@ -324,10 +290,6 @@ class Physics(abc.ABC, Generic[M, D]):
     @abc.abstractmethod
     def contacts(self, m: M, d: D) -> Contacts:
         """The contacts of the last step."""
-
-    def patches(self, m: M, d: D) -> Patches:
-        """The contact patches of the last step."""
-        raise Unsupported(f"{self.name} has no contact patches: bodies touch at points, contacts(); icf and cenic have")
 
     @abc.abstractmethod
     def contact_count(self, m: M, d: D) -> int:

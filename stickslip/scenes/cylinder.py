@@ -40,9 +40,11 @@ def _edit(spec: mujoco.MjSpec, p: Parameters) -> None:
 
     look.set_friction(spec, p.mu, "floor", "table", "cylinder")
     spec.geom("cylinder").userdata[0] = look.rounded(p.stiffness)
-    spec.geom("cylinder").userdata[3] = look.rounded(p.modulus)
     spec.key("home").qvel[1] = look.rounded(p.speed)
     if p.modulus:
+        spec.nuser_geom = 5
+        data = spec.geom("cylinder").userdata
+        spec.geom("cylinder").userdata = [data[0], data[1], data[2], look.rounded(p.modulus), 0.0]
         look.set_buffers(spec, 48, 192)
     if p.plane:
         table = spec.geom("table")

@@ -18,8 +18,9 @@ import warp as wp
 from stickslip import arrays, compilation
 from stickslip.copies import WorldCopies
 from stickslip.errors import Unsupported
-from stickslip.physics.base import Contacts, CountingPhysics, GrowingPhysics, Health, Patches, Physics, Stats
+from stickslip.physics.base import Contacts, CountingPhysics, GrowingPhysics, Health, Physics, Stats
 from stickslip.physics.contacts import DeviceContacts
+from stickslip.readout import Patches, patches_of, readout
 from stickslip.simulation.growth import Growth
 from stickslip.state import INTEGRATION, PARTS, State, concatenated
 
@@ -349,8 +350,9 @@ class Threaded(CountingPhysics[Models, Shards]):
         names = [field.name for field in dataclasses.fields(Contacts)]
         return Contacts(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
+    @readout
     def patches(self, m: Models, d: Shards) -> Patches:
-        parts = self._each(d, lambda shard: shard.physics.patches(shard._m, shard.d))
+        parts = self._each(d, lambda shard: patches_of(shard.physics, shard._m, shard.d))
         before = np.cumsum([0, *(len(part) for part in parts)])
         parts = [
             dataclasses.replace(part, world=part.world + shard.worlds.start, patch=part.patch + first)

@@ -20,12 +20,12 @@ from stickslip.physics.base import (
     DifferentiablePhysics,
     GrowingPhysics,
     Health,
-    Patches,
     Physics,
     Stats,
 )
 from stickslip.physics.contacts import DeviceContacts
 from stickslip.physics.registry import DEFAULT, PHYSICS
+from stickslip.readout import Patches, patches_of, readout
 from stickslip.simulation import worlds as worlds_module
 from stickslip.simulation.growth import Growth, put_back
 from stickslip.simulation.inputs import Inputs
@@ -305,6 +305,7 @@ class Simulation(Recording):
         with self._on_device():
             return self.physics.contacts(self._m, self.d)
 
+    @readout
     def patches(self) -> Patches:
         """The contact patches of the last step, or of `forward`: force, centre of pressure, area; copies to the host.
 
@@ -312,7 +313,7 @@ class Simulation(Recording):
         """
         self._warn_if_unhealthy()
         with self._on_device():
-            return self.physics.patches(self._m, self.d)
+            return patches_of(self.physics, self._m, self.d)
 
     def contact_count(self) -> int:
         """How many contacts the last step had, over all worlds; cheap enough to ask after every step."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stickslip.errors import InputError
 from stickslip.parameters import parameter
-from stickslip.physics.base import CountingPhysics, Health, Patches
+from stickslip.physics.base import CountingPhysics, Health
 from stickslip.physics.convex.hydro.pairs import Room, room_of
 from stickslip.physics.convex.hydro.report import sum_patches
 from stickslip.physics.convex.step import model
@@ -21,6 +21,7 @@ from stickslip.physics.convex.step.external import External
 from stickslip.physics.mjwarp import sizes
 from stickslip.physics.mjwarp.model import warn_unused
 from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
+from stickslip.readout import Patches
 
 LEAST_MARGIN, MOST_MARGIN = 1e-4, 1e-3
 """How far ahead of touch there are points of hydroelastic patches, m."""

@@ -38,8 +38,6 @@ __all__ = [
     "bound_geoms",
     "broadphase_filter",
     "collision_context",
-    "contact_material_params",
-    "contact_surfacevel",
     "damping_slope",
     "energy_pos",
     "energy_vel",
@@ -77,7 +75,6 @@ mesh_missing = collision_driver._mesh_missing
 broadphase_filter = collision_driver._broadphase_filter
 add_geom_pair = collision_driver._add_geom_pair
 collision_context = collision_core.create_collision_context
-contact_material_params = collision_core.contact_material_params
 energy_pos = forward._energy_pos
 energy_vel = forward._energy_vel
 sense_contacts = sensor._eval_sensor_contact
@@ -132,17 +129,6 @@ def damping_slope(m: mjw.Model, d: mjw.Data, slope: wp.array) -> None:
             d.qvel,
         ],
         outputs=[slope],
-    )
-
-
-def contact_surfacevel(m: mjw.Model, d: mjw.Data) -> None:
-    """The last of `mujoco_warp.collision`: velocities of surfaces at all contacts, also those added since."""
-    c = d.contact
-    wp.launch(
-        collision_driver._contact_surfacevel,
-        dim=d.naconmax,
-        inputs=[m.geom_surfacevel, d.geom_xpos, d.geom_xmat, c.pos, c.frame, c.geom, c.worldid, d.naconmax, d.nacon],
-        outputs=[c.surfacevel],
     )
 
 

@@ -14,7 +14,7 @@ from stickslip.physics.convex.hydro.fields import Fields
 from stickslip.physics.convex.hydro.geoms import Material, fields_of, is_flat, read_material
 from stickslip.physics.convex.hydro.points import CELLS, CORNERS, REDUCED, Pairs, Patches, blend_of, sink_of
 from stickslip.physics.convex.hydro.polar import Rule, make_polars, make_rule, rays_of
-from stickslip.physics.mjwarp import private
+from stickslip.physics.mjwarp.private_contacts import contact_surfacevel
 from stickslip.physics.mjwarp.sizes import geom_pairs
 
 wp.set_module_options({"enable_backward": False})
@@ -279,7 +279,7 @@ def find_patches(m: mjw.Model, d: mjw.Data, hydro: Hydro, patches: Patches) -> N
         outputs=[d.nacon, d.ncollision, d.contact.type],
     )
     if m.flg_surfacevel:
-        private.contact_surfacevel(m, d)
+        contact_surfacevel(m, d)
 
 
 def explain(notes: int) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ import warp as wp
 
 from stickslip.physics.convex.hydro.fields import ZERO, Fields, Side, real, side_of
 from stickslip.physics.convex.step.lanes import lane_sum
-from stickslip.physics.mjwarp.private import contact_material_params
 from stickslip.physics.mjwarp.private import vec5 as five
+from stickslip.physics.mjwarp.private_contacts import contact_material_params
 from stickslip.physics.mjwarp.touches import TOUCHING
 
 wp.set_module_options({"enable_backward": False})

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from stickslip.physics.base import Patches
 from stickslip.physics.contacts import DeviceContacts
 from stickslip.physics.convex.hydro import points
+from stickslip.readout import Patches
 
 LEAST = 1e-15
 """Least area that a pressure is told for, m^2."""
