@@ -299,10 +299,12 @@ def test_pairs_are_those_of_mujoco_warp(scene: str) -> None:
 def test_sizes_are_near_the_hints(scene: str) -> None:
     """The scenes' own sizes were chosen by measurement, most with much slack: 64 rows for a bullet in the air.
 
-    The estimate is between a quarter of that and eight times as much, or the least there is, 16.
+    The estimate is between a quarter of that and eight times as much, or the least there is, 16. Scenes of contact
+    patches have room for these.
     """
     mjm = mjcf.load(scene)
-    nconmax, njmax = sizes.default_sizes(mjm)
+    nconmax, njmax = ss.Icf().default_sizes(mjm)
+    assert nconmax is not None and njmax is not None
     hints = scenes.buffers(scene)
     assert hints[0] / 4 <= nconmax <= max(8 * hints[0], 16)
     assert hints[1] / 4 <= njmax <= max(8 * hints[1], 16)

@@ -17,7 +17,6 @@ SCENES = {
     "bar-pinch": {"left": (5e6, 0.005), "right": (5e6, 0.005), "bar": (0.0, 0.0)},
     "bar-pinch:pads=round": {"left": (5e6, 0.02), "right": (5e6, 0.02)},
     "edge-grip": {"left": (2e6, 0.015), "right": (2e6, 0.015), "plate": (0.0, 0.0)},
-    "cylinder": {"cylinder": (0.0, 0.0)},
     "cylinder:modulus=1e7": {"cylinder": (1e7, 0.0)},
     "gripper": {"peg": (0.0, 0.0)},
     "gripper:modulus=2e9": {"peg": (2e9, 0.0), "left": (2e9, 0.0), "post": (2e9, 0.0)},
