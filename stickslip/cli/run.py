@@ -192,8 +192,7 @@ def _measure(
 
 def _depths(sim: ss.Simulation, contacts: ss.Contacts, counts: np.ndarray) -> list[float]:
     """Of the deepest contact that counts; of patches, the deepest as a whole, since points may be where g is small."""
-    if patches.can_show(sim.physics):
-        found = sim.patches()
+    if patches.can_show(sim.physics) and len(found := sim.patches()):
         worlds = np.unique(contacts.world[counts])
         in_patch = {(w, *g) for w, g in zip(found.world, found.geom.tolist(), strict=True)}
         is_point = [(w, *g) not in in_patch for w, g in zip(contacts.world, contacts.geom.tolist(), strict=True)]
