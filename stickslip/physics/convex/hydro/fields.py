@@ -15,12 +15,14 @@ wp.set_module_options({"enable_backward": False})
 real = wp.float64
 vec4 = wp.types.vector(length=4, dtype=wp.float64)
 
-FLAT = wp.constant(0)
-SPHERE = wp.constant(1)
-CAPSULE = wp.constant(2)
-ELLIPSOID = wp.constant(3)
-CYLINDER = wp.constant(4)
-"""Kinds of fields; planes, boxes and hulls are flat."""
+PLANE = wp.constant(0)
+BOX = wp.constant(1)
+HULL = wp.constant(2)
+SPHERE = wp.constant(3)
+CAPSULE = wp.constant(4)
+ELLIPSOID = wp.constant(5)
+CYLINDER = wp.constant(6)
+"""Kinds of fields; those up to HULL are flat."""
 
 ZERO = wp.constant(wp.float64(0.0))
 ONE = wp.constant(wp.float64(1.0))
@@ -56,7 +58,7 @@ class Fields:
 
 @wp.struct
 class Side:
-    """A geom of a pair, at a pose in the frame of geom 1.
+    """A geom of a pair, at a pose in the frame of geom 1, which B itself is in.
 
     Attributes:
         kind, depth, size, radius, adr, num: as in `Fields`
@@ -109,7 +111,7 @@ def outward(s: Side, y: wp.vec3d) -> wp.vec3d:
 def piece(face: wp.array[vec4], s: Side, k: int, y: wp.vec3d) -> vec4:
     """Gradient and value of a piece at y, in the frame of the geom."""
     over = ONE / s.depth
-    if s.kind == FLAT:
+    if s.kind <= HULL:
         f = face[s.adr + k]
         return vec4(-f[0] * over, -f[1] * over, -f[2] * over, (f[3] - f[0] * y[0] - f[1] * y[1] - f[2] * y[2]) * over)
     if s.kind == ELLIPSOID:
@@ -146,16 +148,42 @@ def curvature(s: Side, y: wp.vec3d) -> wp.mat33d:
 
 
 @wp.func
-def pressure(face: wp.array[vec4], s: Side, x: wp.vec3d) -> vec4:
-    """Gradient [Pa/m] and value [Pa] of the pressure at x; of a rigid geom, those of its extent."""
-    y = wp.transpose(s.rot) * (x - s.pos)
-    least = piece(face, s, 0, y)
+def pressure(face: wp.array[vec4], s: Side, y: wp.vec3d) -> vec4:
+    """Gradient [Pa/m] and value [Pa] of the pressure at y, in the frame of the geom; of a rigid geom, its extent."""
+    if s.kind == PLANE:
+        return (s.scale / s.depth) * vec4(ZERO, ZERO, -ONE, -y[2])
+    if s.kind == BOX:
+        # the nearest face
+        axis = int(0)
+        least = s.size[0] - wp.abs(y[0])
+        for i in range(1, 3):
+            inside = s.size[i] - wp.abs(y[i])
+            if inside < least:
+                least = inside
+                axis = i
+        out = vec4(ZERO, ZERO, ZERO, least)
+        out[axis] = wp.where(y[axis] < ZERO, ONE, -ONE)
+        return (s.scale / s.depth) * out
+    nearest = piece(face, s, 0, y)
     for k in range(1, s.num):
         other = piece(face, s, k, y)
-        if other[3] < least[3]:
-            least = other
-    g = s.scale * (s.rot * wp.vec3d(least[0], least[1], least[2]))
-    return vec4(g[0], g[1], g[2], s.scale * least[3])
+        if other[3] < nearest[3]:
+            nearest = other
+    return s.scale * nearest
+
+
+@wp.func
+def clearance(face: wp.array[vec4], s: Side, y: wp.vec3d) -> wp.float64:
+    """How far around y, in the frame of the geom, its field is one smooth function: away from edges, m."""
+    if s.kind == CAPSULE:
+        return wp.abs(wp.abs(y[2]) - s.size[1])
+    least = real(1.0e300)
+    second = real(1.0e300)
+    for k in range(s.num):
+        value = piece(face, s, k, y)[3]
+        second = wp.min(second, wp.max(least, value))
+        least = wp.min(least, value)
+    return real(0.5) * s.depth * (second - least)
 
 
 @wp.func

@@ -9,7 +9,17 @@ import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.errors import InputError
-from stickslip.physics.convex.hydro.fields import CAPSULE, CYLINDER, ELLIPSOID, FLAT, SPHERE, Fields, vec4
+from stickslip.physics.convex.hydro.fields import (
+    BOX,
+    CAPSULE,
+    CYLINDER,
+    ELLIPSOID,
+    HULL,
+    PLANE,
+    SPHERE,
+    Fields,
+    vec4,
+)
 from stickslip.physics.convex.hydro.hull import inradius, mesh_faces
 
 MODULUS, DEPTH = 3, 4
@@ -27,7 +37,7 @@ _ROUND = {
     _GEOM.mjGEOM_ELLIPSOID: ELLIPSOID,
     _GEOM.mjGEOM_CYLINDER: CYLINDER,
 }
-_FLAT = (_GEOM.mjGEOM_PLANE, _GEOM.mjGEOM_BOX, _GEOM.mjGEOM_MESH)
+_FLAT = {_GEOM.mjGEOM_PLANE: PLANE, _GEOM.mjGEOM_BOX: BOX, _GEOM.mjGEOM_MESH: HULL}
 _LEFT_OUT = {_GEOM.mjGEOM_HFIELD: "height fields", _GEOM.mjGEOM_SDF: "signed distance fields"}
 
 
@@ -169,7 +179,7 @@ def fields_of(mjm: mujoco.MjModel, material: Material, used: NDArray[np.integer]
             vert = mjm.mesh_vert[mjm.mesh_vertadr[mesh] :][: mjm.mesh_vertnum[mesh]]
             radius[geom] = np.linalg.norm(vert, axis=1).max()
         if len(own):
-            kind[geom], num[geom], adr[geom] = int(FLAT), len(own), count
+            kind[geom], num[geom], adr[geom] = int(_FLAT[shape]), len(own), count
             faces.append(own)
             count += len(own)
         depth[geom] = material.depth[geom] if material.depth[geom] > 0.0 else inside
@@ -179,4 +189,4 @@ def fields_of(mjm: mujoco.MjModel, material: Material, used: NDArray[np.integer]
     fields.depth, fields.radius = wp.array(depth, dtype=wp.float64), wp.array(radius, dtype=wp.float64)
     fields.size = wp.array(mjm.geom_size.astype(float), dtype=wp.vec3d)
     fields.face = wp.array(np.concatenate(faces) if faces else np.zeros((1, 4)), dtype=vec4)
-    return fields, np.where(kind == int(FLAT), num, 0)
+    return fields, np.where((kind >= 0) & (kind <= int(HULL)), num, 0)

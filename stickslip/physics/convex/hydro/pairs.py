@@ -9,10 +9,12 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
+from stickslip.physics.convex.hydro.cells import LANES as CELL_LANES
 from stickslip.physics.convex.hydro.cells import MOST_CELLS, make_cells
 from stickslip.physics.convex.hydro.fields import Fields
 from stickslip.physics.convex.hydro.geoms import Material, fields_of, is_flat, read_material
 from stickslip.physics.convex.hydro.points import CELLS, CORNERS, REDUCED, Pairs, Patches, blend_of, sink_of
+from stickslip.physics.convex.hydro.polar import LANES as POLAR_LANES
 from stickslip.physics.convex.hydro.polar import Rule, make_polars, make_rule, rays_of
 from stickslip.physics.mjwarp.private_contacts import contact_surfacevel
 from stickslip.physics.mjwarp.sizes import geom_pairs
@@ -21,9 +23,9 @@ wp.set_module_options({"enable_backward": False})
 
 ROUND_MARGIN = 1e-5
 """Largest margin of a round geom, m: the patch of a shallower contact is that of this depth, and its force coarse."""
-BLOCKS = 4096
-LANES = 32
-"""Pairs that are worked on side by side on CUDA, and lanes of each."""
+BLOCKS = 8192
+"""Pairs that are worked on side by side on CUDA."""
+_BLOCK_DIM = 64
 _MANY_FACES = 64
 
 
@@ -262,14 +264,14 @@ def find_patches(m: mjw.Model, d: mjw.Data, hydro: Hydro, patches: Patches) -> N
         outputs=[patches],
     )
     blend, sink = blend_of(m), sink_of(d)
-    nlane = LANES if d.qpos.device.is_cuda else 1
-    shape = {"block_dim": nlane} if nlane > 1 else {}
+    is_cuda = d.qpos.device.is_cuda
+    shape = {"block_dim": _BLOCK_DIM} if is_cuda else {}
     if hydro.ncell:
-        nblock = patches.cell.shape[0]
+        nblock, nlane = patches.cell.shape[0], CELL_LANES if is_cuda else 1
         inputs = [hydro.fields, blend, hydro.pairs, nblock, nlane]
         wp.launch(make_cells, dim=(nblock, nlane), inputs=inputs, outputs=[sink, patches], **shape)
     if hydro.npolar:
-        nblock = patches.ray.shape[0]
+        nblock, nlane = patches.ray.shape[0], POLAR_LANES if is_cuda else 1
         inputs = [hydro.fields, blend, hydro.rule, hydro.pairs, nblock, nlane]
         wp.launch(make_polars, dim=(nblock, nlane), inputs=inputs, outputs=[sink, patches], **shape)
     wp.launch(

@@ -1,6 +1,8 @@
-"""Lanes that solve one island together: a block of threads on CUDA, one on the CPU."""
+"""Lanes that solve one island or find one patch together: threads of a block on CUDA, one on the CPU."""
 
 import warp as wp
+
+from stickslip.physics.mjwarp.lanes import MASK
 
 wp.set_module_options({"enable_backward": False})
 
@@ -11,12 +13,13 @@ MOST_LANES = 128
 
 _REDUCE = """
 #if defined(__CUDA_ARCH__)
+MASK
 __shared__ double partial[3 * 32];
 #pragma unroll 1
-for (int offset = 16; offset > 0; offset >>= 1) {
+for (int offset = (nlane < 32 ? nlane : 32) / 2; offset > 0; offset >>= 1) {
     #pragma unroll
     for (int c = 0; c < 3; ++c) {
-        const double other = __shfl_xor_sync(0xffffffffu, x[c], offset);
+        const double other = __shfl_xor_sync(mask, x[c], offset);
         x[c] = JOIN(x[c], other);
     }
 }
@@ -32,7 +35,7 @@ if (nlane > 32) {
 }
 #endif
 return x;
-"""
+""".replace("MASK", MASK)
 
 
 @wp.func_native(_REDUCE.replace("JOIN(x[c], ", "(x[c] + "))
@@ -44,6 +47,20 @@ def lane_sum(x: wp.vec3d, nlane: int) -> wp.vec3d:
 @wp.func_native(_REDUCE.replace("JOIN", "fmax"))
 def lane_max(x: wp.vec3d, nlane: int) -> wp.vec3d:
     """Largest of each of x over the lanes, the same in each; what is not a number is passed over."""
+    ...
+
+
+@wp.func_native(f"""
+#if defined(__CUDA_ARCH__)
+{MASK}
+const unsigned ones = (__ballot_sync(mask, flag) & mask) >> (threadIdx.x & 31 & ~(nlane - 1));
+return {{__popc(ones & ((1u << lane) - 1u)), __popc(ones)}};
+#else
+return {{0, flag}};
+#endif
+""")
+def count_before(flag: int, lane: int, nlane: int) -> wp.vec2i:
+    """Of up to 32 lanes, how many before this one have a flag of 1 and not 0, and how many in all."""
     ...
 
 
