@@ -41,7 +41,7 @@ from stickslip.physics.mjwarp.lanes import sync
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 1})
 
-LANES = 8
+LANES = 4
 """Lanes of a patch on CUDA."""
 MOST_CELLS = wp.constant(128)
 """Most cells of a patch that are not empty."""

@@ -195,8 +195,11 @@ def _find_pairs(
     # Out:
     patches: Patches,
 ):
-    """Pairs whose boxes come closer than the margin, along the axes of the two boxes."""
-    worldid, pair = wp.tid()
+    """Pairs whose boxes come closer than the margin, along the axes of the two boxes.
+
+    The lists have all worlds of a pair one after the other: lanes of a warp then work on the same kinds of geoms.
+    """
+    pair, worldid = wp.tid()
     geom = pairs.geom[pair]
     margin = pairs.margin[pair]
     bounds = worldid % geom_aabb.shape[0]
@@ -259,7 +262,7 @@ def find_patches(m: mjw.Model, d: mjw.Data, hydro: Hydro, patches: Patches) -> N
     wp.launch(_clear_patches, dim=d.naconmax, inputs=[d.naconmax, d.nacon], outputs=[patches])
     wp.launch(
         _find_pairs,
-        dim=(d.nworld, hydro.ncell + hydro.npolar),
+        dim=(hydro.ncell + hydro.npolar, d.nworld),
         inputs=[m.geom_aabb, m.geom_rbound, hydro.pairs, d.geom_xpos, d.geom_xmat],
         outputs=[patches],
     )

@@ -160,17 +160,21 @@ def rim(
         b_s = wp.dot(slope(vb), n)
         det = a_r * b_s - a_s * b_r
         count += 1
-        if wp.abs(det) <= _TIE * length * wp.length(slope(va)) * wp.length(slope(vb)):
-            count = _JOINT
-        else:
-            dr = (a_s * fb - fa * b_s) / det
+        to = real(-1.0)
+        if wp.abs(det) > _TIE * length * wp.length(slope(va)) * wp.length(slope(vb)):
+            to = r + (a_s * fb - fa * b_s) / det
+        if to > ZERO and to <= far:
             ds = (fa * b_r - a_r * fb) / det
-            r += dr
+            if wp.abs(to - r) <= real(1.0e-6) * r and wp.abs(ds) <= real(1.0e-6) * r * length:
+                return to
+            r = to
             s += ds
-            if r <= ZERO or r > far or wp.abs(s) > reach:
-                count = _JOINT
-            elif wp.abs(dr) <= real(1.0e-6) * r and wp.abs(ds) <= real(1.0e-6) * r * length:
-                return r
+        elif r < far and wp.min(fa, fb) >= -_TIE * reach * wp.length(slope(vb)):
+            r = wp.min(far, real(2.0) * r)  # a pressure that is level or rises, as on a cap: beyond it
+        else:
+            count = _JOINT
+        if wp.abs(s) > reach:
+            count = _JOINT
     return search_rim(face, a, b, reach, x, n, way, level)
 
 
