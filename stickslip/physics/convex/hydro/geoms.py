@@ -1,7 +1,6 @@
 """Hydroelastic parameters of geoms, and their fields, from the model."""
 
 import dataclasses
-import math
 
 import mujoco
 import numpy as np
@@ -9,6 +8,7 @@ import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.errors import InputError
+from stickslip.physics.convex.custom import geom_user, numeric
 from stickslip.physics.convex.hydro.fields import CAPSULE, CYLINDER, ELLIPSOID, FLAT, SPHERE, Fields, vec4
 from stickslip.physics.convex.hydro.hull import inradius, mesh_faces
 
@@ -56,15 +56,15 @@ def read_material(mjm: mujoco.MjModel, modulus: float | None) -> Material:
     The modulus of the physics and that of the model are for geoms of moving bodies; a fixed one has its own, or none.
     """
     moving = mjm.body_weldid[mjm.geom_bodyid] != 0
-    of_model, depth = _numeric(mjm, "hydroelastic_modulus"), _numeric(mjm, "hydroelastic_depth")
-    moduli = _user(mjm, MODULUS, "hydroelastic modulus")
+    of_model, depth = numeric(mjm, "hydroelastic_modulus"), numeric(mjm, "hydroelastic_depth")
+    moduli = geom_user(mjm, MODULUS)
     moduli = np.where((moduli == 0.0) & moving & (of_model is not None), of_model or 0.0, moduli)
     if modulus is not None:
         moduli = np.where(moving, modulus, moduli)
     touches = (mjm.geom_contype | mjm.geom_conaffinity) != 0
     touches[mjm.pair_geom1] = touches[mjm.pair_geom2] = True
     moduli = np.where(touches, moduli, 0.0)
-    depths = _user(mjm, DEPTH, "hydroelastic depth")
+    depths = geom_user(mjm, DEPTH)
     depths = np.where((depths == 0.0) & (depth is not None), depth or 0.0, depths)
     fields = [kind in _ROUND or kind in _FLAT for kind in map(_GEOM, mjm.geom_type)]
     has_field = np.array(fields, dtype=bool)
@@ -86,17 +86,6 @@ def read_material(mjm: mujoco.MjModel, modulus: float | None) -> Material:
     return Material(moduli, depths, has_field, left_out, _points(mjm))
 
 
-def _numeric(mjm: mujoco.MjModel, name: str) -> float | None:
-    """A number of the model; None if it has none."""
-    index = mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_NUMERIC, name)
-    if index < 0:
-        return None
-    value = float(mjm.numeric_data[mjm.numeric_adr[index]])
-    if not (math.isfinite(value) and value > 0.0):
-        raise InputError(f"<numeric name={name!r}> is {value}: it must be finite and positive")
-    return value
-
-
 def _points(mjm: mujoco.MjModel) -> tuple[int, int]:
     """M and G of a polar patch."""
     index = mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_NUMERIC, "hydroelastic_points")
@@ -111,20 +100,6 @@ def _points(mjm: mujoco.MjModel) -> tuple[int, int]:
             f'directions from 3 to {MOST_POINTS[0]} and points on each from 1 to {MOST_POINTS[1]}, as in data="8 2"'
         )
     return int(given[0]), int(given[1])
-
-
-def _user(mjm: mujoco.MjModel, column: int, what: str) -> NDArray[np.float64]:
-    """A parameter of every geom, 0 where it names none."""
-    if mjm.nuser_geom <= column:
-        return np.zeros(mjm.ngeom)
-    own = mjm.geom_user[:, column].astype(float)
-    bad = np.flatnonzero(~(np.isfinite(own) & (own >= 0.0)))
-    if bad.size:
-        raise InputError(
-            f"user[{column}] of geom {bad[0]}, its {what}, is {own[bad[0]]}: "
-            "it must be finite and positive, or 0 for the default"
-        )
-    return own
 
 
 def is_flat(mjm: mujoco.MjModel) -> NDArray[np.bool_]:
