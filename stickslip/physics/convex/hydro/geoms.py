@@ -1,6 +1,7 @@
 """Hydroelastic parameters of geoms, and their fields, from the model."""
 
 import dataclasses
+import warnings
 
 import mujoco
 import numpy as np
@@ -8,9 +9,9 @@ import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.errors import InputError
-from stickslip.physics.convex.custom import geom_user, numeric
+from stickslip.hull import CONVEX, hull_excess, inradius, mesh_faces, mesh_vertices
+from stickslip.physics.convex.custom import called, geom_user, numeric
 from stickslip.physics.convex.hydro.fields import CAPSULE, CYLINDER, ELLIPSOID, FLAT, SPHERE, Fields, vec4
-from stickslip.physics.convex.hydro.hull import inradius, mesh_faces
 
 MODULUS, DEPTH = 3, 4
 """Places of modulus and depth in `user` of a geom."""
@@ -141,13 +142,13 @@ def fields_of(mjm: mujoco.MjModel, material: Material, used: NDArray[np.integer]
                 assert found is not None
                 hulls[mesh] = found, inradius(found)
             own, inside = hulls[mesh]
-            vert = mjm.mesh_vert[mjm.mesh_vertadr[mesh] :][: mjm.mesh_vertnum[mesh]]
-            radius[geom] = np.linalg.norm(vert, axis=1).max()
+            radius[geom] = np.linalg.norm(mesh_vertices(mjm, mesh), axis=1).max()
         if len(own):
             kind[geom], num[geom], adr[geom] = int(FLAT), len(own), count
             faces.append(own)
             count += len(own)
         depth[geom] = material.depth[geom] if material.depth[geom] > 0.0 else inside
+    _warn_concave(mjm, material, used)
     fields = Fields()
     fields.kind, fields.adr, fields.num = (wp.array(v.astype(np.int32), dtype=int) for v in (kind, adr, num))
     fields.modulus = wp.array(material.modulus, dtype=wp.float64)
@@ -155,3 +156,22 @@ def fields_of(mjm: mujoco.MjModel, material: Material, used: NDArray[np.integer]
     fields.size = wp.array(mjm.geom_size.astype(float), dtype=wp.vec3d)
     fields.face = wp.array(np.concatenate(faces) if faces else np.zeros((1, 4)), dtype=vec4)
     return fields, np.where(kind == int(FLAT), num, 0)
+
+
+def _warn_concave(mjm: mujoco.MjModel, material: Material, used: NDArray[np.integer]) -> None:
+    """Say which geoms with a modulus touch as hulls that are clearly larger than their meshes, and by how much."""
+    found: dict[int, float] = {}
+    said = []
+    for geom in map(int, used):
+        if mjm.geom_type[geom] == int(_GEOM.mjGEOM_MESH) and material.modulus[geom] > 0.0:
+            mesh = int(mjm.geom_dataid[geom])
+            if mesh not in found:
+                found[mesh] = hull_excess(mjm, mesh)
+            if found[mesh] > CONVEX:
+                said.append(f"geom {called(mjm, geom)} by {100.0 * found[mesh]:.0f} %")
+    if said:
+        warnings.warn(
+            "geoms with a hydroelastic modulus touch as the convex hulls of their meshes, which have more volume: "
+            f"{', '.join(said)}; `stickslip.decompose` replaces such geoms by convex pieces",
+            stacklevel=6,
+        )
