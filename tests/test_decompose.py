@@ -216,10 +216,10 @@ def settled(scene: object, steps: int) -> ss.Simulation:
     return sim
 
 
-BALL = (
-    '<body name="ball" pos="0.0448 0.0448 0.025"><freejoint/><geom type="sphere" size="0.015" mass="0.1" friction="0.1"/>'
-    "</body>"
-)
+BALL = """
+    <body name="ball" pos="0.0448 0.0448 0.025">
+      <freejoint/><geom type="sphere" size="0.015" mass="0.1" friction="0.1"/>
+    </body>"""
 
 
 def test_ball_in_the_corner() -> None:

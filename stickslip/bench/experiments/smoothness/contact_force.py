@@ -10,8 +10,8 @@ geoms; another one has a grip of its own, from an overlap of 0.01 mm. It needs 0
 weight of the peg. `cone-sweep` is rigid: an overlap within its `slop`, 0.05 mm, has no force, and with `slop=0` it has
 less than 0.001 N, since it is corrected by moving and not by a force. `comfree` presses with 0.001 N, for its stiffness
 goes by the mass of the peg, 8 g; its friction grows with speed, and the peg slides at 0.2 m/s. Both drop it. `mujoco`
-presses with 0.007 N, and lets the peg creep. Noise is the standard deviation of the force in the last quarter of the run,
-when nothing moves, over its mean.
+presses with 0.007 N, and lets the peg creep. Noise is the standard deviation of the force in the last quarter of the
+run, when nothing moves, over its mean.
 """
 
 import dataclasses
