@@ -8,6 +8,7 @@ from stickslip.physics import registry as _registry
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from stickslip.decomposition import decompose as decompose
     from stickslip.errors import BufferOverflow as BufferOverflow
     from stickslip.errors import DeviceError as DeviceError
     from stickslip.errors import Diverged as Diverged
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from stickslip.state import State as State
 
 _WHERE = {
+    "stickslip.decomposition": "decompose",
     "stickslip.errors": "BufferOverflow DeviceError Diverged HealthWarning InputError MissingExtra SceneError "
     "StickslipError Unsupported",
     "stickslip.mjcf": "load",

@@ -2,8 +2,9 @@
 
 Its weight turns it about the pads, and only their friction about the normal holds it. Square pads of side a hold the
 moment 2 mu N 0.3826 a, N the force of each; round ones 2 mu N 8/15 c, c the radius of the patch. Corners of a square
-hold 1.85 times as much as the patch does, and one point on a round pad holds nothing. The pads are soft, the bar is
-rigid: `user` gives stiffness and dissipation of a point contact, and modulus and depth of a hydroelastic one.
+hold 1.82 times as much as the patch does, if each carries a quarter of N, and one point on a round pad holds nothing.
+The pads are soft, the bar is rigid: `user` gives stiffness and dissipation of a point contact, and modulus and depth of
+a hydroelastic one.
 
 The pads move on slide joints towards each other and touch the bar at the start; motors push them with a constant
 force, and the slides are damped. The floor is below.

@@ -2,8 +2,13 @@
 
 Square pads of side a hold the moment 2 mu N 0.3826 a of the bar's weight, N the force of each; round ones 2 mu N 8/15 c
 with c the radius of their patch. The weight itself takes 0.4 % of what the squares hold, which is counted in. Contact
-patches (hydroelastic) hold that. Four corners of a square hold 1.85 times as much, and one point on a round pad holds
-nothing (condim 3). The pads name modulus and depth (see the scene `bar-pinch`).
+patches (hydroelastic) hold that. One point on a round pad holds nothing (condim 3). Four corners of a square hold 1.82
+times as much as the patch if each carries a quarter of the force, as those of a compliant physics do (`icf` without
+patches). The pads name modulus and depth (see the scene `bar-pinch`).
+
+Rigid corners leave their shares of the force open. `cone-sweep` finds all four of a pad, but up to 78 % of its force is
+on one of them, and the bar turns about that corner. For the forces that it finds, the limit of friction is at a load of
+1.09: where it turns. With `passes=20` the limit is at 1.4.
 
 Each world has another force of the pads: the force that is needed over `load`. The limit is the load at which the bar
 turns, found in two runs: the second has as many worlds between the largest load up to which every bar is held and the

@@ -1,7 +1,7 @@
 """Hydroelastic parameters of geoms, and their fields, from the model."""
 
 import dataclasses
-import math
+import warnings
 
 import mujoco
 import numpy as np
@@ -9,6 +9,8 @@ import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.errors import InputError
+from stickslip.hull import CONVEX, hull_excess, inradius, mesh_faces, mesh_vertices
+from stickslip.physics.convex.custom import called, geom_user, numeric
 from stickslip.physics.convex.hydro.fields import (
     BOX,
     CAPSULE,
@@ -20,7 +22,6 @@ from stickslip.physics.convex.hydro.fields import (
     Fields,
     vec4,
 )
-from stickslip.physics.convex.hydro.hull import inradius, mesh_faces
 
 MODULUS, DEPTH = 3, 4
 """Places of modulus and depth in `user` of a geom."""
@@ -66,15 +67,15 @@ def read_material(mjm: mujoco.MjModel, modulus: float | None) -> Material:
     The modulus of the physics and that of the model are for geoms of moving bodies; a fixed one has its own, or none.
     """
     moving = mjm.body_weldid[mjm.geom_bodyid] != 0
-    of_model, depth = _numeric(mjm, "hydroelastic_modulus"), _numeric(mjm, "hydroelastic_depth")
-    moduli = _user(mjm, MODULUS, "hydroelastic modulus")
+    of_model, depth = numeric(mjm, "hydroelastic_modulus"), numeric(mjm, "hydroelastic_depth")
+    moduli = geom_user(mjm, MODULUS)
     moduli = np.where((moduli == 0.0) & moving & (of_model is not None), of_model or 0.0, moduli)
     if modulus is not None:
         moduli = np.where(moving, modulus, moduli)
     touches = (mjm.geom_contype | mjm.geom_conaffinity) != 0
     touches[mjm.pair_geom1] = touches[mjm.pair_geom2] = True
     moduli = np.where(touches, moduli, 0.0)
-    depths = _user(mjm, DEPTH, "hydroelastic depth")
+    depths = geom_user(mjm, DEPTH)
     depths = np.where((depths == 0.0) & (depth is not None), depth or 0.0, depths)
     fields = [kind in _ROUND or kind in _FLAT for kind in map(_GEOM, mjm.geom_type)]
     has_field = np.array(fields, dtype=bool)
@@ -96,17 +97,6 @@ def read_material(mjm: mujoco.MjModel, modulus: float | None) -> Material:
     return Material(moduli, depths, has_field, left_out, _points(mjm))
 
 
-def _numeric(mjm: mujoco.MjModel, name: str) -> float | None:
-    """A number of the model; None if it has none."""
-    index = mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_NUMERIC, name)
-    if index < 0:
-        return None
-    value = float(mjm.numeric_data[mjm.numeric_adr[index]])
-    if not (math.isfinite(value) and value > 0.0):
-        raise InputError(f"<numeric name={name!r}> is {value}: it must be finite and positive")
-    return value
-
-
 def _points(mjm: mujoco.MjModel) -> tuple[int, int]:
     """M and G of a polar patch."""
     index = mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_NUMERIC, "hydroelastic_points")
@@ -121,20 +111,6 @@ def _points(mjm: mujoco.MjModel) -> tuple[int, int]:
             f'directions from 3 to {MOST_POINTS[0]} and points on each from 1 to {MOST_POINTS[1]}, as in data="8 2"'
         )
     return int(given[0]), int(given[1])
-
-
-def _user(mjm: mujoco.MjModel, column: int, what: str) -> NDArray[np.float64]:
-    """A parameter of every geom, 0 where it names none."""
-    if mjm.nuser_geom <= column:
-        return np.zeros(mjm.ngeom)
-    own = mjm.geom_user[:, column].astype(float)
-    bad = np.flatnonzero(~(np.isfinite(own) & (own >= 0.0)))
-    if bad.size:
-        raise InputError(
-            f"user[{column}] of geom {bad[0]}, its {what}, is {own[bad[0]]}: "
-            "it must be finite and positive, or 0 for the default"
-        )
-    return own
 
 
 def is_flat(mjm: mujoco.MjModel) -> NDArray[np.bool_]:
@@ -176,13 +152,13 @@ def fields_of(mjm: mujoco.MjModel, material: Material, used: NDArray[np.integer]
                 assert found is not None
                 hulls[mesh] = found, inradius(found)
             own, inside = hulls[mesh]
-            vert = mjm.mesh_vert[mjm.mesh_vertadr[mesh] :][: mjm.mesh_vertnum[mesh]]
-            radius[geom] = np.linalg.norm(vert, axis=1).max()
+            radius[geom] = np.linalg.norm(mesh_vertices(mjm, mesh), axis=1).max()
         if len(own):
             kind[geom], num[geom], adr[geom] = int(_FLAT[shape]), len(own), count
             faces.append(own)
             count += len(own)
         depth[geom] = material.depth[geom] if material.depth[geom] > 0.0 else inside
+    _warn_concave(mjm, material, used)
     fields = Fields()
     fields.kind, fields.adr, fields.num = (wp.array(v.astype(np.int32), dtype=int) for v in (kind, adr, num))
     fields.modulus = wp.array(material.modulus, dtype=wp.float64)
@@ -190,3 +166,22 @@ def fields_of(mjm: mujoco.MjModel, material: Material, used: NDArray[np.integer]
     fields.size = wp.array(mjm.geom_size.astype(float), dtype=wp.vec3d)
     fields.face = wp.array(np.concatenate(faces) if faces else np.zeros((1, 4)), dtype=vec4)
     return fields, np.where((kind >= 0) & (kind <= int(HULL)), num, 0)
+
+
+def _warn_concave(mjm: mujoco.MjModel, material: Material, used: NDArray[np.integer]) -> None:
+    """Say which geoms with a modulus touch as hulls that are clearly larger than their meshes, and by how much."""
+    found: dict[int, float] = {}
+    said = []
+    for geom in map(int, used):
+        if mjm.geom_type[geom] == int(_GEOM.mjGEOM_MESH) and material.modulus[geom] > 0.0:
+            mesh = int(mjm.geom_dataid[geom])
+            if mesh not in found:
+                found[mesh] = hull_excess(mjm, mesh)
+            if found[mesh] > CONVEX:
+                said.append(f"geom {called(mjm, geom)} by {100.0 * found[mesh]:.0f} %")
+    if said:
+        warnings.warn(
+            "geoms with a hydroelastic modulus touch as the convex hulls of their meshes, which have more volume: "
+            f"{', '.join(said)}; `stickslip.decompose` replaces such geoms by convex pieces",
+            stacklevel=6,
+        )

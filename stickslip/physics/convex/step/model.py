@@ -1,7 +1,6 @@
 """Model and data of a convex step: MuJoCo Warp's, with the layout of trees and rows, materials, and workspace."""
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from stickslip.errors import InputError
+from stickslip.physics.convex.custom import geom_user, numeric
 from stickslip.physics.convex.hydro.pairs import Hydro, Room, make_hydro, make_patches
 from stickslip.physics.convex.hydro.points import Patches
 from stickslip.physics.convex.step.broadphase import Groups, make_groups
@@ -27,9 +26,6 @@ STICTION = 1e-6
 """Default stiction velocity, m/s."""
 RIGIDITY = 0.1
 """Period of near-rigid constraints, in steps: beta of (18)."""
-
-_GEOM_USER = ("stiffness", "dissipation", "static friction")
-_NUMERIC = ("contact_stiffness", "contact_dissipation", "static_friction", "stiction_velocity")
 
 
 @dataclasses.dataclass
@@ -199,49 +195,32 @@ def _material(
     mjm: mujoco.MjModel, stiction: float | None, stiffness: float | None, dissipation: float | None
 ) -> Material:
     """Contact parameters of all geoms: the physics', or else a geom's own, or else the model's."""
-    given = {name: _numeric(mjm, name) for name in _NUMERIC}
+    k, d, mu_s = (
+        numeric(mjm, name, above=False) for name in ("contact_stiffness", "contact_dissipation", "static_friction")
+    )
+    slip = numeric(mjm, "stiction_velocity")
     values = {
-        "stiffness": _geom_values(mjm, 0, stiffness, given["contact_stiffness"], 0.0),
-        "dissipation": _geom_values(mjm, 1, dissipation, given["contact_dissipation"], -1.0),
-        "static_mu": _geom_values(mjm, 2, None, given["static_friction"], 0.0),
+        "stiffness": _geom_values(mjm, 0, stiffness, k, 0.0),
+        "dissipation": _geom_values(mjm, 1, dissipation, d, -1.0),
+        "static_mu": _geom_values(mjm, 2, None, mu_s, 0.0),
     }
     material = Material()
     for name, array in values.items():
         setattr(material, name, wp.array(array, dtype=float))
-    material.stiction = stiction or given["stiction_velocity"] or STICTION
+    material.stiction = stiction or slip or STICTION
     material.joint_stiction = material.stiction
     material.rigidity = RIGIDITY
     return material
-
-
-def _numeric(mjm: mujoco.MjModel, name: str) -> float | None:
-    """A number of the model, <custom><numeric name=.../>; None if it has none."""
-    index = mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_NUMERIC, name)
-    if index < 0:
-        return None
-    value = float(mjm.numeric_data[mjm.numeric_adr[index]])
-    if not (math.isfinite(value) and value >= 0.0) or (name == "stiction_velocity" and value == 0.0):
-        raise InputError(f"<numeric name={name!r}> is {value}: it must be finite and positive")
-    return value
 
 
 def _geom_values(
     mjm: mujoco.MjModel, column: int, given: float | None, of_model: float | None, default: float
 ) -> NDArray[np.float64]:
     """A contact parameter of every geom; in `user` 0 means that the geom has none of its own."""
-    fallback = default if of_model is None else of_model
-    values = np.full(mjm.ngeom, fallback if given is None else given, dtype=float)
-    if mjm.nuser_geom > column:
-        own = mjm.geom_user[:, column]
-        bad = np.flatnonzero(~(np.isfinite(own) & (own >= 0.0)))
-        if bad.size:
-            raise InputError(
-                f"user[{column}] of geom {bad[0]}, its {_GEOM_USER[column]}, is {own[bad[0]]}: "
-                "it must be finite and positive, or 0 for the default"
-            )
-        if given is None:
-            values[own > 0.0] = own[own > 0.0]
-    return values
+    own = geom_user(mjm, column)
+    if given is not None:
+        return np.full(mjm.ngeom, given, dtype=float)
+    return np.where(own > 0.0, own, default if of_model is None else of_model)
 
 
 def make_data(mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> mjw.Data:
