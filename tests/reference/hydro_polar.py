@@ -50,6 +50,8 @@ CENTRED = 1e-3
 """What a patch may be off its centre, in units of its radius, to be taken as it is."""
 TIE = 1e-9
 """Slope, as a share of the gradient, at which a field is level along n, as that of a flank is, and the root decides."""
+STEEP = 0.1
+"""Least cosine between the normal of a place and that of the patch: a wall is not seen from above."""
 INSIDE = 0.97
 """Farthest radius of a point, in units of the rim on its own direction."""
 SEEN = 1e-9
@@ -324,7 +326,12 @@ def patch(pair: Pair, m: int, g: int, margin: float = 0.0, passes: int = 6) -> P
     normal = found.normal + np.repeat(turn, g, axis=0)
     length = np.linalg.norm(normal, axis=-1)
     weight = (
-        (2.0 * np.pi / m) * float(np.linalg.det(stretch)) * flat / (found.normal @ n) * length * np.repeat(ratio, g)
+        (2.0 * np.pi / m)
+        * float(np.linalg.det(stretch))
+        * flat
+        / np.maximum(found.normal @ n, STEEP)
+        * length
+        * np.repeat(ratio, g)
     )
     return make(pair.a, pair.b, weight, found.pos, normal / length[:, None], found.p, found.grad_a, found.grad_b)
 
@@ -339,7 +346,7 @@ def _on_ways(pair: Pair, x: Array, n: Array, ways: Array, r: Array, g: int) -> t
 
 def _loads(found: Surface, flat: Array, n: Array, level: float) -> Array:
     """Pressure over the level, times area and normal, (m, 3)."""
-    return ((found.p - level) * flat / (found.normal @ n))[:, None] * found.normal
+    return ((found.p - level) * flat / np.maximum(found.normal @ n, STEEP))[:, None] * found.normal
 
 
 def _sectors(values: Array, every: int) -> Array:

@@ -51,7 +51,8 @@ RAYS, SMOOTH_RAYS, SCOUTS = 32, 8, 32
 FINE, SMOOTH_FINE, SCOUT_FINE = 8, 4, 2
 """Gauss points on each of them."""
 
-_LESS = wp.constant(wp.float64(1.0e-9))
+_STEEP = wp.constant(wp.float64(0.1))
+"""Least cosine between the normal of a place and that of the patch: a wall is not seen from above."""
 _INSIDE = wp.constant(wp.float64(0.97))
 _TAU = wp.constant(wp.float64(2.0 * np.pi))
 _LEAST = wp.constant(wp.float64(1.0e-300))
@@ -152,7 +153,7 @@ def load(at: Place, flat: wp.float64, n: wp.vec3d, level: wp.float64) -> wp.vec3
     """Pressure over the level, times area and normal."""
     if not at.is_seen:
         return wp.vec3d()
-    return (at.p - level) * flat / wp.max(wp.dot(at.normal, n), _LESS) * at.normal
+    return (at.p - level) * flat / wp.max(wp.dot(at.normal, n), _STEEP) * at.normal
 
 
 @wp.func
@@ -323,7 +324,7 @@ def make_polar(
                 normal = at.normal + bend
                 length = wp.length(normal)
                 normal = normal / length
-                weight = jacobian * flat / wp.max(wp.dot(at.normal, n), _LESS) * length * ratio
+                weight = jacobian * flat / wp.max(wp.dot(at.normal, n), _STEEP) * length * ratio
                 p = at.p
                 if not at.is_seen:
                     p = level
