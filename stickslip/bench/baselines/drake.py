@@ -1,4 +1,4 @@
-"""Drake as a method: the same free bodies in its MultibodyPlant, under its own CENIC integrator.
+"""Drake as a method: the same bodies in its MultibodyPlant, under its own CENIC integrator.
 
 Contact is point contact, or hydroelastic where a geom names a modulus, and time is continuous (`time_step` 0), so that
 the accuracy decides the steps. One thread, one world after another. `drake_plant` writes the plant.
@@ -84,7 +84,7 @@ class Drake(CountingPhysics[Model, Data]):
         _pydrake()
         found = unsupported(mjm)
         if found:
-            raise Unsupported(f"{self.name} is given free bodies and point contact alone, not: {', '.join(found)}")
+            raise Unsupported(f"{self.name} is given free bodies and slides alone, not: {', '.join(found)}")
 
     def put_model(self, mjm: mujoco.MjModel) -> Model:
         self.check(mjm)
@@ -338,11 +338,23 @@ def _point(m: Model, info: Any) -> Row:
 
 
 def _patch(m: Model, info: Any) -> Row:
-    """Force and torque about the centroid; the normal is the mean over the area, and the distance is not known: 0."""
+    """Force and torque about the centroid; the normal is the mean over the area, the distance that of the deepest face."""
     surface, spatial = info.contact_surface(), info.F_Ac_W()
     faces = range(surface.num_faces())
     normal = -np.sum([surface.area(face) * surface.face_normal(face) for face in faces], axis=0)  # they point into M
     frame = _frame(normal / np.linalg.norm(normal))
     force = -np.r_[frame @ spatial.translational(), frame @ spatial.rotational()]  # on the second
     geoms = (m.geom[surface.id_M().get_value()], m.geom[surface.id_N().get_value()])
-    return geoms, 0.0, surface.centroid(), frame, force
+    return geoms, -max((_depth(surface, face) for face in faces), default=0.0), surface.centroid(), frame, force
+
+
+def _depth(surface: Any, face: int) -> float:
+    """How deep the middle of a face is in both bodies together [m]: its pressure over the gradient of each."""
+    if surface.is_triangle():
+        mesh, field = surface.tri_mesh_W(), surface.tri_e_MN()
+    else:
+        mesh, field = surface.poly_mesh_W(), surface.poly_e_MN()
+    slopes = [surface.EvaluateGradE_M_W(face)] if surface.HasGradE_M() else []
+    slopes += [surface.EvaluateGradE_N_W(face)] if surface.HasGradE_N() else []
+    pressure = field.EvaluateCartesian(face, mesh.element_centroid(face))
+    return float(sum(pressure / np.linalg.norm(slope) for slope in slopes))
