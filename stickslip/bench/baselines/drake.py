@@ -23,10 +23,12 @@ from stickslip.bench.baselines.drake_plant import Model, build, start_of, unsupp
 from stickslip.bench.baselines.states import arrays_state, put_state
 from stickslip.errors import MissingExtra, Unsupported
 from stickslip.parameters import checked, parameter
-from stickslip.physics.base import Contacts, CountingPhysics, Health, Stats
+from stickslip.physics.base import Contacts, CountingPhysics, Health, StagedPhysics, Stats
 from stickslip.state import INTEGRATION, State
 
 _INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
+_LEAST = 1e-3
+"""Least slope of the pressure across a face, of its gradient: as of our own patches."""
 
 
 @dataclasses.dataclass
@@ -60,7 +62,7 @@ class Data:
 @final
 @checked
 @dataclasses.dataclass(frozen=True)
-class Drake(CountingPhysics[Model, Data]):
+class Drake(CountingPhysics[Model, Data], StagedPhysics[Model, Data]):
     """Drake's CENIC with error control.
 
     Attributes:
@@ -122,6 +124,19 @@ class Drake(CountingPhysics[Model, Data]):
         d.arrays["qvel"].assign(qvel)
         d.arrays["time"].assign(np.array([world.target for world in d.worlds], dtype=np.float32))
         return d
+
+    def stages(self, m: Model, d: Data) -> list[tuple[str, Callable[[], None]]]:
+        """Geometry once, for its time alone, and the step, which finds its own as often as the integrator needs it."""
+
+        def collision() -> None:
+            for world in self._worlds(m, d):
+                if not world.failure:
+                    _collide(m, world)
+
+        def advance() -> None:
+            self.step(m, d)
+
+        return [("collision", collision), ("contact", advance)]
 
     def _worlds(self, m: Model, d: Data) -> list[World]:
         """The worlds, made when they are first needed: data alone has no plant."""
@@ -281,6 +296,15 @@ def _advance(m: Model, world: World, qpos: NDArray[Any], qvel: NDArray[Any]) -> 
         world.failure = " ".join(str(error).split())
 
 
+def _collide(m: Model, world: World) -> None:
+    """Find contact surfaces and points where the bodies are, as the plant does."""
+    query = m.plant.get_geometry_query_input_port().Eval(world.context)
+    if m.plant.get_contact_model() == _pydrake().ContactModel.kPoint:
+        query.ComputePointPairPenetration()
+    else:
+        query.ComputeContactSurfacesWithFallback(m.plant.get_contact_surface_representation())
+
+
 def _read(m: Model, world: World) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """MuJoCo's qpos and qvel of a world; NaN if Drake gave up. Angular velocity is the body's own in MuJoCo."""
     qpos, qvel = np.full(m.mjm.nq, np.nan), np.full(m.mjm.nv, np.nan)
@@ -338,23 +362,28 @@ def _point(m: Model, info: Any) -> Row:
 
 
 def _patch(m: Model, info: Any) -> Row:
-    """Force and torque about the centroid; the normal is the mean over the area, the distance that of the deepest face."""
+    """Force and torque about the centroid; the normal is the mean over the area, the distance that of the patch."""
     surface, spatial = info.contact_surface(), info.F_Ac_W()
     faces = range(surface.num_faces())
     normal = -np.sum([surface.area(face) * surface.face_normal(face) for face in faces], axis=0)  # they point into M
     frame = _frame(normal / np.linalg.norm(normal))
     force = -np.r_[frame @ spatial.translational(), frame @ spatial.rotational()]  # on the second
     geoms = (m.geom[surface.id_M().get_value()], m.geom[surface.id_N().get_value()])
-    return geoms, -max((_depth(surface, face) for face in faces), default=0.0), surface.centroid(), frame, force
+    return geoms, -_depth(surface), surface.centroid(), frame, force
 
 
-def _depth(surface: Any, face: int) -> float:
-    """How deep the middle of a face is in both bodies together [m]: its pressure over the gradient of each."""
+def _depth(surface: Any) -> float:
+    """Elastic force over stiffness of a patch [m], the stiffness that of its faces: area by gradient, in series."""
     if surface.is_triangle():
         mesh, field = surface.tri_mesh_W(), surface.tri_e_MN()
     else:
         mesh, field = surface.poly_mesh_W(), surface.poly_e_MN()
-    slopes = [surface.EvaluateGradE_M_W(face)] if surface.HasGradE_M() else []
-    slopes += [surface.EvaluateGradE_N_W(face)] if surface.HasGradE_N() else []
-    pressure = field.EvaluateCartesian(face, mesh.element_centroid(face))
-    return float(sum(pressure / np.linalg.norm(slope) for slope in slopes))
+    sides = [(surface.HasGradE_M(), surface.EvaluateGradE_M_W), (surface.HasGradE_N(), surface.EvaluateGradE_N_W)]
+    force = stiffness = 0.0
+    for face in range(surface.num_faces()):
+        area, normal = surface.area(face), surface.face_normal(face)
+        fields = [np.asarray(gradient(face)) for has, gradient in sides if has]
+        slopes = [max(abs(each @ normal), _LEAST * np.linalg.norm(each)) for each in fields]
+        force += area * field.EvaluateCartesian(face, mesh.element_centroid(face))
+        stiffness += area / sum(1.0 / slope for slope in slopes)
+    return float(force / stiffness)
