@@ -69,6 +69,7 @@ class Drake(CountingPhysics[Model, Data], StagedPhysics[Model, Data]):
         accuracy: error of positions that a step may have
         max_step: longest step [s]
         resolution: edge length of hydroelastic meshes, of the smallest half size of their geom
+        polygons: whether hydroelastic surfaces are of polygons; Drake's default in continuous time is triangles
         trace: steps of each world to remember for `stats`
     """
 
@@ -80,6 +81,7 @@ class Drake(CountingPhysics[Model, Data], StagedPhysics[Model, Data]):
     resolution: float = parameter(
         0.05, "edge length of hydroelastic meshes, of the smallest half size of their geom", 0.0, 10.0, above=True
     )
+    polygons: bool = parameter(False, "hydroelastic surfaces of polygons, not of triangles, Drake's default here")
     trace: int = parameter(0, "steps of each world to remember for `stats`", 0)
 
     def check(self, mjm: mujoco.MjModel) -> None:
@@ -90,7 +92,7 @@ class Drake(CountingPhysics[Model, Data], StagedPhysics[Model, Data]):
 
     def put_model(self, mjm: mujoco.MjModel) -> Model:
         self.check(mjm)
-        return build(_pydrake(), mjm, self.resolution)
+        return build(_pydrake(), mjm, self.resolution, self.polygons)
 
     def make_data(
         self, mjm: mujoco.MjModel, nworld: int, *, nconmax: int | None = None, njmax: int | None = None

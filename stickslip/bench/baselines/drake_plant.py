@@ -144,13 +144,14 @@ def _worth_saying(record: logging.LogRecord) -> bool:
     return "half space" not in record.getMessage()
 
 
-def build(dr: Any, mjm: mujoco.MjModel, resolution: float) -> Model:
+def build(dr: Any, mjm: mujoco.MjModel, resolution: float, polygons: bool = False) -> Model:
     """The plant of a model that `unsupported` finds nothing against.
 
     Args:
         dr: the names of Drake
         mjm: the model
         resolution: edge length of the meshes of hydroelastic geoms, of their smallest half size
+        polygons: whether their contact surfaces are of polygons instead of triangles
     """
     start = start_of(mjm)
     logging.getLogger("drake").addFilter(_worth_saying)
@@ -175,6 +176,8 @@ def build(dr: Any, mjm: mujoco.MjModel, resolution: float) -> Model:
         geoms[int(geom)] = plant.RegisterCollisionGeometry(bodies[owner], pose, shape, f"geom_{geom}", material)
     patches = bool(hydroelastic(mjm)[:, 0].any())
     plant.set_contact_model(dr.ContactModel.kHydroelasticWithFallback if patches else dr.ContactModel.kPoint)
+    if polygons:
+        plant.set_contact_surface_representation(dr.HydroelasticContactRepresentation.kPolygon)
     plant.Finalize()
     plant.set_stiction_tolerance(_stiction(mjm))
     diagram = builder.Build()

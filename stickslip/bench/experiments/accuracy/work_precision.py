@@ -94,7 +94,9 @@ def changed(physics: Physics[Any, Any], **parameters: Any) -> Physics[Any, Any]:
 class WorkPrecision(Experiment[Settings]):
     name = "work-precision"
     summary = "wall time and iterations against error and depth, of clutter in a bin, a falling cylinder and a gripper"
-    source = "CENIC: Convex Error-controlled Numerical Integration for Contact, Figs. 6, 9, 10 and 17, Tables II and III"
+    source = (
+        "CENIC: Convex Error-controlled Numerical Integration for Contact, Figs. 6, 9, 10 and 17, Tables II and III"
+    )
     settings = Settings
     cpu = {
         "scenes": (

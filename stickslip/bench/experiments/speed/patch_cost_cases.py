@@ -74,7 +74,9 @@ def model(case: Case) -> mujoco.MjModel:
         f'size="{" ".join(map(str, SIZES[kind]))}" {_LYING if kind == "capsule" else ""}/></body>'
         for place, kind in enumerate(kinds)
     )
-    table = 'type="box" size="0.5 0.5 0.05" pos="0 0 -0.05"' if "on a box" in case.scene else 'type="plane" size="0 0 1"'
+    table = (
+        'type="box" size="0.5 0.5 0.05" pos="0 0 -0.05"' if "on a box" in case.scene else 'type="plane" size="0 0 1"'
+    )
     qvel = " ".join([f"0 {SPEED} 0 0 0 0"] * len(kinds))
     return mjcf.load(
         f"""
@@ -121,7 +123,9 @@ def force_errors(case: Case, sim: Simulation) -> list[float]:
         geom, table = sim.mjm.geom("cylinder"), sim.mjm.geom("table")
         radius, half = geom.size[:2]
         deep = table.pos[2] + table.size[2] + radius - height[0]
-        force = patches.flank_force(CYLINDER / min(radius, half), radius, 2.0 * half, deep) if deep > 0.0 else 0.0 * deep
+        force = (
+            patches.flank_force(CYLINDER / min(radius, half), radius, 2.0 * half, deep) if deep > 0.0 else 0.0 * deep
+        )
         return [_percent(force, float(sim.mjm.body("cylinder").mass[0]) * GRAVITY)]
     deep = {place: HEIGHT[kind] - height[place] for place, kind in enumerate(DROPPED[case.scene])}
     forces = [pressed(kind, deep[place]) for place, kind in enumerate(DROPPED[case.scene])]

@@ -9,8 +9,9 @@ from stickslip.bench.report import series, style
 from stickslip.bench.result import Result
 
 COLUMNS = 4
-LEAST = 1e-3
-"""Errors below are drawn there [%]."""
+COST = "wall time of a simulated second [ms]"
+LEAST, MOST = 0.05, 200.0
+"""Ends of the axis of errors [%]; smaller ones are drawn at its beginning."""
 
 
 def draw(result: Result, settings: Settings) -> Any:
@@ -36,8 +37,12 @@ def draw(result: Result, settings: Settings) -> Any:
         (last[1], over, f"{what} of a force as good", "ratio"),
         (last[2], "geometry_percent", "finding the geometry once, of a step with patches", "of the step [%]"),
     ):
-        series.bars(panel, result, cases, name, ticks)
+        values = series.metrics(result, cases, name)
+        values = {label: found for label, found in values.items() if np.isfinite(found).any()}
+        style.bars(panel, result, cases, values, log=True, ticks=ticks)
         style.label(panel, told, "", unit)
+    for panel in last[:2]:
+        panel.axhline(1.0, color=style.INK, lw=0.8, zorder=0)
     style.legend(fig, [*drawn, *last])
     return fig
 
@@ -52,6 +57,8 @@ def _draw_scene(ax: Any, result: Result, scene: str) -> None:
         error = np.array([abs(result.metric(label, case, "force_percent")) for label in labels])
         time = np.array([1e3 / result.metric(label, case, "world_seconds_per_s") for label in labels])
         mark = {"marker": "o", "markersize": 4.0} if len(labels) > 1 else {"marker": "D", "markersize": 6.0, "lw": 0}
-        style.line(ax, result, name, np.maximum(error, LEAST), time, **mark)
+        style.line(ax, result, name, np.clip(error, LEAST, MOST), time, clip_on=False, **mark)
     style.plain_logs(ax, "x", "y")
-    style.label(ax, scene, "error of the force at rest [%]", "wall time of a simulated second [ms]")
+    ax.set_xlim(LEAST, MOST)
+    ax.margins(y=0.15)
+    style.label(ax, scene, f"error of the force at rest [%], {LEAST:g} or less at the left", COST)
