@@ -5,8 +5,8 @@ eight of each, and the cylinder and the gripper of the paper. Drake's surfaces a
 they are fine, and its time grows with them. So Drake runs with several resolutions. The error of the force at rest is
 that of closed forms (`references/patches.py`). Compared with is the fastest resolution whose error is no larger than
 ours, or the one of the least error if ours is smaller than all; its error stands beside. Boxes are exact in Drake at
-any resolution. Its surfaces are of polygons, mostly quicker than triangles at the same force. Accuracy of error control is
-the same in both.
+any resolution. Its surfaces are of polygons, mostly quicker than triangles at the same force. Accuracy of error control
+is the same in both.
 
 Geometry is found once more on the state at the end, and timed alone: the share of a step that it takes is the paper's
 question of Fig. 18. Under error control a step needs it twice.
