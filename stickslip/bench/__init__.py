@@ -38,6 +38,7 @@ from stickslip.bench.experiments.smoothness.smooth import Smooth
 from stickslip.bench.experiments.smoothness.soft_distance import SoftDistance
 from stickslip.bench.experiments.speed.growth import Growth
 from stickslip.bench.experiments.speed.particles import Particles
+from stickslip.bench.experiments.speed.patch_cost import PatchCost
 from stickslip.bench.experiments.speed.push_cubes import PushCubes
 from stickslip.bench.experiments.speed.scaling import Scaling
 from stickslip.bench.experiments.speed.speed import Speed
@@ -84,6 +85,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         Scaling(),
         Throughput(),
         Speed(),
+        PatchCost(),
         Growth(),
         Worlds(),
         Threads(),

@@ -2,6 +2,7 @@
 
 import sys
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -10,6 +11,7 @@ from stickslip.bench import methods, runner
 from stickslip.bench.baselines.drake import Drake
 from stickslip.bench.baselines.drake_plant import unsupported
 from stickslip.bench.experiments.accuracy.work_precision import WorkPrecision
+from stickslip.bench.references import patches
 from stickslip.bench.result import load
 from stickslip.errors import InputError, MissingExtra, Unsupported
 from stickslip.mjcf import load as load_model
@@ -74,7 +76,7 @@ def test_it_is_a_method_of_that_name_with_parameters():
             Drake(**wrong)
 
 
-@pytest.mark.parametrize("name", ["hard-clutter", "soft-clutter", "cylinder", "hard-clutter:plain=1"])
+@pytest.mark.parametrize("name", ["hard-clutter", "soft-clutter", "cylinder", "gripper", "hard-clutter:plain=1"])
 def test_nothing_of_the_scenes_is_refused(name):
     assert unsupported(load_model(name)) == []
 
@@ -82,12 +84,13 @@ def test_nothing_of_the_scenes_is_refused(name):
 @pytest.mark.parametrize(
     ("text", "feature"),
     [
-        (scene(BALL.replace("sphere", "capsule").replace('size="0.1"', 'size="0.1 0.2"')), "shapes other than"),
+        (scene(BALL.replace("sphere", "ellipsoid").replace('size="0.1"', 'size="0.1 0.2 0.2"')), "shapes other than"),
         (scene(BALL, floor='friction="0.7"'), "different friction"),
         (scene(BALL, floor='margin="0.01"'), "margins"),
         (scene(BALL, floor='condim="4"'), "friction other than sliding"),
         (scene(BALL.replace("/>", ' user="0 0"/>')), "moving geoms without a stiffness"),
-        (scene(BALL, more=f'<body pos="1 0 1"><joint type="hinge"/>{BALL}</body>'), "joints that are not free"),
+        (scene(BALL, more=f'<body pos="1 0 1"><joint type="hinge"/>{BALL}</body>'), "joints other than"),
+        (scene(BALL, more=f'<body><joint type="slide" range="0 1"/>{BALL}</body>'), "joint limits"),
         (scene(f'{BALL}<body pos="0 0 0.3">{BALL}</body>'), "bodies on other bodies"),
         (scene(BALL).replace("stiction_velocity", "other"), "no stiction velocity"),
         (soft(BALL, depth=0.05), "hydroelastic depth"),
@@ -102,7 +105,7 @@ def test_what_drake_would_do_otherwise_is_refused(text, feature):
 
 @pytest.mark.usefixtures("drake")
 def test_a_refusal_names_the_feature():
-    with pytest.raises(Unsupported, match="drake is given free bodies .* not: margins"):
+    with pytest.raises(Unsupported, match="drake is given free bodies and slides alone, not: margins"):
         simulated(scene(BALL, floor='margin="0.01"'))
 
 
@@ -257,3 +260,62 @@ def test_a_patch_brakes_a_spinning_disc():
         spins.append(sim.qvel.numpy()[0, 5])
     assert spins[0] == pytest.approx(10.0 - 0.08 * 0.3 * G * 4.0 / 3.0 / 0.05, abs=0.6)  # it falls first
     assert spins[1] == pytest.approx(10.0, abs=0.01)
+
+
+@pytest.mark.usefixtures("drake")
+def test_a_slide_moves_along_its_axis_from_where_mujoco_has_it():
+    """Turned and tilted, with a position that does not begin at 0."""
+    body = f'<body pos="1 2 3" euler="0 30 40"><joint type="slide" axis="0 0.6 0.8" ref="0.2"/>{BALL}</body>'
+    text = scene(BALL, more=body)
+    ours, theirs = Simulation(text, ss.MuJoCo(), device="cpu", timestep=1e-4), simulated(text, accuracy=1e-9)
+    for sim, steps in ((ours, 2000), (theirs, 2)):
+        sim.step(steps)
+    assert theirs.qpos.numpy() == pytest.approx(ours.qpos.numpy(), abs=1e-3)
+    assert theirs.qvel.numpy() == pytest.approx(ours.qvel.numpy(), abs=4e-3)
+    pose = theirs.m.plant.get_body(theirs.m.plant.GetBodyByName("body_2").index()).EvalPoseInWorld(
+        theirs.d.worlds[0].context
+    )
+    mjd = mujoco.MjData(ours.mjm)
+    mjd.qpos[:] = theirs.qpos.numpy()[0]
+    mujoco.mj_kinematics(ours.mjm, mjd)
+    assert pose.translation() == pytest.approx(mjd.xpos[2], abs=1e-5)
+
+
+@pytest.mark.usefixtures("drake")
+def test_a_peg_is_held_by_the_grip_of_its_fit():
+    sim = Simulation("gripper:modulus=2e9", Drake(), device="cpu", timestep=0.1)
+    sim.step(3)
+    contacts = sim.contacts()
+    grip = contacts.force[(contacts.geom == sim.mjm.geom("left").id).any(axis=1), 0]
+    assert grip.sum() == pytest.approx(200.0, rel=5e-3)
+    assert sim.qpos.numpy()[0, 3] - sim.qpos.numpy()[0, 0] == pytest.approx(0.24, abs=1e-4)
+    squeezed = contacts.dist[(contacts.geom == sim.mjm.geom("peg").id).any(axis=1)]
+    assert squeezed == pytest.approx([-1e-5, -1e-5], rel=0.01)
+
+
+@pytest.mark.usefixtures("drake")
+@pytest.mark.parametrize("polygons", [False, True])
+def test_a_capsule_presses_as_its_ends_and_its_flank_do(polygons):
+    """To what the mesh, which lies inside, leaves out: less, the finer it is."""
+    body = f'<geom type="capsule" size="{RADIUS} 0.2" quat="1 1 0 0" mass="{MASS}"/>'
+    errors = []
+    for resolution in (0.2, 0.05):
+        sim = simulated(soft(body), resolution=resolution, polygons=polygons)
+        sim.qpos = [0.0, 0.0, RADIUS, 1.0, 0.0, 0.0, 0.0]
+        sim.step(10)
+        deep = RADIUS - float(sim.qpos.numpy()[0, 2])
+        exact = patches.sphere_force(E, RADIUS, deep) + patches.flank_force(E / RADIUS, RADIUS, 0.4, deep)
+        errors.append(exact / (MASS * G) - 1.0)
+    assert 0.0 < errors[1] < 0.5 * errors[0], errors
+
+
+@pytest.mark.usefixtures("drake")
+def test_geometry_is_a_stage_that_leaves_the_state():
+    sim = Simulation("gripper:modulus=2e9", Drake(), device="cpu", timestep=0.1)
+    before = sim.qpos.numpy().copy()
+    (first, collide), (_, advance) = sim.physics.stages(sim.m, sim.d)
+    collide()
+    assert first == "collision"
+    assert (sim.qpos.numpy() == before).all()
+    advance()
+    assert sim.qpos.numpy()[0, 0] == pytest.approx(-0.5 * G * 0.01, rel=0.15)  # steps of first order

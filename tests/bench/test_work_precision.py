@@ -100,7 +100,7 @@ def test_scenes_are_written_in_words():
 def test_a_case_is_a_scene_and_a_level():
     settings = WorkPrecision().make_settings(device="cpu")
     cases = WorkPrecision().cases(settings)
-    assert len(cases) == 6
+    assert len(cases) == 9
     assert list(cases)[1] == "hard-clutter, 5 ms or 1e-3"
     assert [label for label, case in cases.items() if case.traced] == ["hard-clutter, 5 ms or 1e-3"]
     assert {score.case for score in WorkPrecision().scores(settings)} == {"hard-clutter, 5 ms or 1e-3"}
@@ -180,6 +180,15 @@ def test_peaks_within_a_stretch_are_seen_in_a_second_run_that_no_time_is_taken_o
         assert result.metric("fake", case, "deepest_mm") == pytest.approx(1e3 * DEPTH, rel=1e-3)
         assert result.metric("fake", case, "contacts_per_world") == 0.0
         assert result.metric("fake", case, "wall_s_per_sim_s") == pytest.approx(wall)
+
+
+def test_a_patch_has_no_depth_and_the_picture_has_iterations_instead(tmp_path):
+    settings = {"scenes": "cylinder:modulus=1e7 for 0.2 compared at 0.1", "worlds": 1}
+    result = run(tmp_path, {"fake": scripted.Scripted(lambda mjm, mjd: None)}, settings=settings)
+    assert all(np.isnan(result.metric("fake", case, "deepest_mm")) for case in result.cases)
+    titles = [ax.get_title(loc="left") for ax in WorkPrecision().draw(result).axes]
+    assert "cylinder:modulus=1e7: iterations against error" in titles
+    assert not any("deepest" in title for title in titles)
 
 
 def test_every_world_but_the_first_starts_with_velocities_of_its_own(tmp_path):

@@ -1,4 +1,4 @@
-"""Drake as a method: the same free bodies in its MultibodyPlant, under its own CENIC integrator.
+"""Drake as a method: the same bodies in its MultibodyPlant, under its own CENIC integrator.
 
 Contact is point contact, or hydroelastic where a geom names a modulus, and time is continuous (`time_step` 0), so that
 the accuracy decides the steps. One thread, one world after another. `drake_plant` writes the plant.
@@ -23,10 +23,12 @@ from stickslip.bench.baselines.drake_plant import Model, build, start_of, unsupp
 from stickslip.bench.baselines.states import arrays_state, put_state
 from stickslip.errors import MissingExtra, Unsupported
 from stickslip.parameters import checked, parameter
-from stickslip.physics.base import Contacts, CountingPhysics, Health, Stats
+from stickslip.physics.base import Contacts, CountingPhysics, Health, StagedPhysics, Stats
 from stickslip.state import INTEGRATION, State
 
 _INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
+_LEAST = 1e-3
+"""Least slope of the pressure across a face, of its gradient: as of our own patches."""
 
 
 @dataclasses.dataclass
@@ -60,13 +62,14 @@ class Data:
 @final
 @checked
 @dataclasses.dataclass(frozen=True)
-class Drake(CountingPhysics[Model, Data]):
+class Drake(CountingPhysics[Model, Data], StagedPhysics[Model, Data]):
     """Drake's CENIC with error control.
 
     Attributes:
         accuracy: error of positions that a step may have
         max_step: longest step [s]
         resolution: edge length of hydroelastic meshes, of the smallest half size of their geom
+        polygons: whether hydroelastic surfaces are of polygons; Drake's default in continuous time is triangles
         trace: steps of each world to remember for `stats`
     """
 
@@ -78,17 +81,18 @@ class Drake(CountingPhysics[Model, Data]):
     resolution: float = parameter(
         0.05, "edge length of hydroelastic meshes, of the smallest half size of their geom", 0.0, 10.0, above=True
     )
+    polygons: bool = parameter(False, "hydroelastic surfaces of polygons, not of triangles, Drake's default here")
     trace: int = parameter(0, "steps of each world to remember for `stats`", 0)
 
     def check(self, mjm: mujoco.MjModel) -> None:
         _pydrake()
         found = unsupported(mjm)
         if found:
-            raise Unsupported(f"{self.name} is given free bodies and point contact alone, not: {', '.join(found)}")
+            raise Unsupported(f"{self.name} is given free bodies and slides alone, not: {', '.join(found)}")
 
     def put_model(self, mjm: mujoco.MjModel) -> Model:
         self.check(mjm)
-        return build(_pydrake(), mjm, self.resolution)
+        return build(_pydrake(), mjm, self.resolution, self.polygons)
 
     def make_data(
         self, mjm: mujoco.MjModel, nworld: int, *, nconmax: int | None = None, njmax: int | None = None
@@ -122,6 +126,19 @@ class Drake(CountingPhysics[Model, Data]):
         d.arrays["qvel"].assign(qvel)
         d.arrays["time"].assign(np.array([world.target for world in d.worlds], dtype=np.float32))
         return d
+
+    def stages(self, m: Model, d: Data) -> list[tuple[str, Callable[[], None]]]:
+        """Geometry once, for its time alone, and the step, which finds its own as often as the integrator needs it."""
+
+        def collision() -> None:
+            for world in self._worlds(m, d):
+                if not world.failure:
+                    _collide(m, world)
+
+        def advance() -> None:
+            self.step(m, d)
+
+        return [("collision", collision), ("contact", advance)]
 
     def _worlds(self, m: Model, d: Data) -> list[World]:
         """The worlds, made when they are first needed: data alone has no plant."""
@@ -281,6 +298,15 @@ def _advance(m: Model, world: World, qpos: NDArray[Any], qvel: NDArray[Any]) -> 
         world.failure = " ".join(str(error).split())
 
 
+def _collide(m: Model, world: World) -> None:
+    """Find contact surfaces and points where the bodies are, as the plant does."""
+    query = m.plant.get_geometry_query_input_port().Eval(world.context)
+    if m.plant.get_contact_model() == _pydrake().ContactModel.kPoint:
+        query.ComputePointPairPenetration()
+    else:
+        query.ComputeContactSurfacesWithFallback(m.plant.get_contact_surface_representation())
+
+
 def _read(m: Model, world: World) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """MuJoCo's qpos and qvel of a world; NaN if Drake gave up. Angular velocity is the body's own in MuJoCo."""
     qpos, qvel = np.full(m.mjm.nq, np.nan), np.full(m.mjm.nv, np.nan)
@@ -338,11 +364,28 @@ def _point(m: Model, info: Any) -> Row:
 
 
 def _patch(m: Model, info: Any) -> Row:
-    """Force and torque about the centroid; the normal is the mean over the area, and the distance is not known: 0."""
+    """Force and torque about the centroid; the normal is the mean over the area, the distance that of the patch."""
     surface, spatial = info.contact_surface(), info.F_Ac_W()
     faces = range(surface.num_faces())
     normal = -np.sum([surface.area(face) * surface.face_normal(face) for face in faces], axis=0)  # they point into M
     frame = _frame(normal / np.linalg.norm(normal))
     force = -np.r_[frame @ spatial.translational(), frame @ spatial.rotational()]  # on the second
     geoms = (m.geom[surface.id_M().get_value()], m.geom[surface.id_N().get_value()])
-    return geoms, 0.0, surface.centroid(), frame, force
+    return geoms, -_depth(surface), surface.centroid(), frame, force
+
+
+def _depth(surface: Any) -> float:
+    """Elastic force over stiffness of a patch [m], the stiffness that of its faces: area by gradient, in series."""
+    if surface.is_triangle():
+        mesh, field = surface.tri_mesh_W(), surface.tri_e_MN()
+    else:
+        mesh, field = surface.poly_mesh_W(), surface.poly_e_MN()
+    sides = [(surface.HasGradE_M(), surface.EvaluateGradE_M_W), (surface.HasGradE_N(), surface.EvaluateGradE_N_W)]
+    force = stiffness = 0.0
+    for face in range(surface.num_faces()):
+        area, normal = surface.area(face), surface.face_normal(face)
+        fields = [np.asarray(gradient(face)) for has, gradient in sides if has]
+        slopes = [max(abs(each @ normal), _LEAST * np.linalg.norm(each)) for each in fields]
+        force += area * field.EvaluateCartesian(face, mesh.element_centroid(face))
+        stiffness += area / sum(1.0 / slope for slope in slopes)
+    return float(force / stiffness)

@@ -1,4 +1,4 @@
-"""A plant of Drake's from a model of MuJoCo's: free bodies of spheres, boxes and cylinders, and a world they fall on.
+"""A plant of Drake's from a model of MuJoCo's: free bodies, and bodies on a slide, above a world they fall on.
 
 It has the masses, inertias, shapes and poses of the compiled model, who touches whom, stiffness and dissipation of each
 geom (`user`), friction and stiction velocity. A geom that cannot move and names no stiffness is rigid; Drake has no
@@ -26,6 +26,8 @@ RIGID = 1e12
 _MODULUS, _DEPTH = 3, 4
 """Where `user` has them."""
 _GEOM = mujoco.mjtGeom
+_FREE, _SLIDE = mujoco.mjtJoint.mjJNT_FREE, mujoco.mjtJoint.mjJNT_SLIDE
+_JOINTS = (_FREE, _SLIDE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Model:
         diagram, plant: Drake's
         geom: MuJoCo's geom by the number of Drake's
         qpos, qvel: where each of Drake's positions and velocities is in MuJoCo's         (nq,), (nv,)
-        turns: first of the four of each quaternion in qpos, first of its velocities     (nbody, 2)
+        turns: first of the four of each quaternion in qpos, first of its velocities     (nfree, 2)
     """
 
     mjm: mujoco.MjModel
@@ -95,13 +97,23 @@ def unsupported(mjm: mujoco.MjModel) -> list[str]:
     modulus, planes = hydroelastic(mjm)[:, 0], mjm.geom_type == _GEOM.mjGEOM_PLANE
     touching = (mjm.geom_contype != 0) | (mjm.geom_conaffinity != 0)
     moving = mjm.body_weldid[mjm.geom_bodyid] != 0
-    shapes = (_GEOM.mjGEOM_SPHERE, _GEOM.mjGEOM_BOX, _GEOM.mjGEOM_CYLINDER, _GEOM.mjGEOM_PLANE)
+    shapes = (
+        _GEOM.mjGEOM_SPHERE,
+        _GEOM.mjGEOM_CAPSULE,
+        _GEOM.mjGEOM_BOX,
+        _GEOM.mjGEOM_CYLINDER,
+        _GEOM.mjGEOM_PLANE,
+    )
+    carried = mjm.body_weldid[mjm.body_parentid[mjm.jnt_bodyid]] != 0
     given = mjm.geom_user if mjm.nuser_geom >= 2 else np.zeros((mjm.ngeom, 2))
     unlike = {
-        "joints that are not free": mjm.njnt and (mjm.jnt_type != mujoco.mjtJoint.mjJNT_FREE).any(),
-        "bodies on other bodies": (mjm.body_weldid[1:] != 0).any()
-        and (mjm.body_jntnum[1:][mjm.body_weldid[1:] != 0] == 0).any(),
-        "shapes other than spheres, boxes, cylinders and planes": not np.isin(mjm.geom_type[touching], shapes).all(),
+        "joints other than one free joint or slide a body": not np.isin(mjm.jnt_type, _JOINTS).all()
+        or (mjm.body_jntnum > 1).any(),
+        "joint limits": mjm.jnt_limited.any(),
+        "bodies on other bodies": (mjm.body_jntnum[mjm.body_weldid != 0] == 0).any() or carried.any(),
+        "shapes other than spheres, capsules, boxes, cylinders and planes": not np.isin(
+            mjm.geom_type[touching], shapes
+        ).all(),
         "moving geoms without a stiffness": (given[touching & moving, 0] <= 0.0).any(),
         "static friction": given.shape[1] > 2 and given[:, 2].any(),
         "geoms of different friction": np.unique(mjm.geom_friction[touching, 0]).size > 1,
@@ -132,23 +144,26 @@ def _worth_saying(record: logging.LogRecord) -> bool:
     return "half space" not in record.getMessage()
 
 
-def build(dr: Any, mjm: mujoco.MjModel, resolution: float) -> Model:
+def build(dr: Any, mjm: mujoco.MjModel, resolution: float, polygons: bool = False) -> Model:
     """The plant of a model that `unsupported` finds nothing against.
 
     Args:
         dr: the names of Drake
         mjm: the model
         resolution: edge length of the meshes of hydroelastic geoms, of their smallest half size
+        polygons: whether their contact surfaces are of polygons instead of triangles
     """
     start = start_of(mjm)
     logging.getLogger("drake").addFilter(_worth_saying)
     builder = dr.DiagramBuilder()
     plant, _ = dr.AddMultibodyPlantSceneGraph(builder, time_step=0.0)
     plant.mutable_gravity_field().set_gravity_vector(mjm.opt.gravity)
-    bodies = {0: plant.world_body()}
+    bodies, slides = {0: plant.world_body()}, {}
     for joint in range(mjm.njnt):
         body = int(mjm.jnt_bodyid[joint])
         bodies[body] = plant.AddRigidBody(f"body_{body}", _inertia(dr, mjm, body))
+        if mjm.jnt_type[joint] == _SLIDE:
+            slides[joint] = _slide(dr, mjm, plant, joint, bodies[body])
     geoms: dict[int, Any] = {}
     for geom in np.flatnonzero((mjm.geom_contype != 0) | (mjm.geom_conaffinity != 0)):
         owner = int(mjm.body_weldid[mjm.geom_bodyid[geom]])
@@ -161,16 +176,34 @@ def build(dr: Any, mjm: mujoco.MjModel, resolution: float) -> Model:
         geoms[int(geom)] = plant.RegisterCollisionGeometry(bodies[owner], pose, shape, f"geom_{geom}", material)
     patches = bool(hydroelastic(mjm)[:, 0].any())
     plant.set_contact_model(dr.ContactModel.kHydroelasticWithFallback if patches else dr.ContactModel.kPoint)
+    if polygons:
+        plant.set_contact_surface_representation(dr.HydroelasticContactRepresentation.kPolygon)
     plant.Finalize()
     plant.set_stiction_tolerance(_stiction(mjm))
     diagram = builder.Build()
     _filter(dr, mjm, diagram, geoms)
-    where = [_places(mjm, joint, bodies[int(mjm.jnt_bodyid[joint])]) for joint in range(mjm.njnt)]
-    qpos, qvel = np.zeros(mjm.nq, dtype=int), np.zeros(mjm.nv, dtype=int)
-    for own, q, their, v in where:
+    qpos, qvel, turns = np.zeros(mjm.nq, dtype=int), np.zeros(mjm.nv, dtype=int), []
+    for joint in range(mjm.njnt):
+        if joint in slides:
+            qpos[slides[joint].position_start()] = mjm.jnt_qposadr[joint]
+            qvel[slides[joint].velocity_start()] = mjm.jnt_dofadr[joint]
+            continue
+        own, q, their, v = _places(mjm, joint, bodies[int(mjm.jnt_bodyid[joint])])
         qpos[own], qvel[their] = q, v
-    turns = np.array([(q[0], v[0]) for _, q, _, v in where], dtype=int).reshape(-1, 2)
-    return Model(mjm, start, diagram, plant, {g.get_value(): k for k, g in geoms.items()}, qpos, qvel, turns)
+        turns.append((q[0], v[0]))
+    numbers = {number.get_value(): geom for geom, number in geoms.items()}
+    return Model(mjm, start, diagram, plant, numbers, qpos, qvel, np.array(turns, dtype=int).reshape(-1, 2))
+
+
+def _slide(dr: Any, mjm: mujoco.MjModel, plant: Any, joint: int, body: Any) -> Any:
+    """A slide from the world, whose position is 0 where MuJoCo's is."""
+    owner = int(mjm.jnt_bodyid[joint])
+    start, axis = mujoco.MjData(mjm), mjm.jnt_axis[joint]
+    start.qpos[mjm.jnt_qposadr[joint]] = 0.0
+    mujoco.mj_kinematics(mjm, start)
+    pose = _pose(dr, start.xpos[owner], start.xquat[owner])
+    frame = plant.AddFrame(dr.FixedOffsetFrame(f"slide_{joint}", plant.world_frame(), pose))
+    return plant.AddJoint(dr.PrismaticJoint(f"joint_{joint}", frame, body.body_frame(), axis))
 
 
 def _places(
@@ -212,6 +245,8 @@ def _shape(dr: Any, mjm: mujoco.MjModel, geom: int) -> Any:
         return dr.Box(*(2.0 * size))
     if kind == _GEOM.mjGEOM_CYLINDER:
         return dr.Cylinder(size[0], 2.0 * size[1])
+    if kind == _GEOM.mjGEOM_CAPSULE:
+        return dr.Capsule(size[0], 2.0 * size[1])
     return dr.HalfSpace()
 
 

@@ -136,3 +136,25 @@ class Base:
         if pressed == self.length:
             return force * eccentricity * 12.0 / (self.slope * self.width * self.length**3)
         return 2.0 * force / (self.slope * self.width * pressed**2)
+
+
+def sphere_force(modulus: float, radius: float, deep: float) -> float:
+    """Of a soft sphere that is pressed `deep` into a rigid plane [N]."""
+    return math.pi * modulus * deep**2 * (1.0 - 2.0 * deep / (3.0 * radius))
+
+
+def box_force(slope: float, a: float, b: float, deep: float) -> float:
+    """Of a soft box of base a by b [N], `slope` E/H: pressure falls to zero over the depth at its rim."""
+    return slope * (a * b * deep - (a + b) * deep**2 + 4.0 / 3.0 * deep**3)
+
+
+def cap_force(slope: float, radius: float, deep: float) -> float:
+    """Of a soft cylinder that stands [N], `slope` E/H."""
+    return math.pi * slope * (radius**2 * deep - radius * deep**2 + deep**3 / 3.0)
+
+
+def flank_force(slope: float, radius: float, length: float, deep: float) -> float:
+    """Of a soft cylinder that lies [N], `slope` E/H; what is missing at its ends is not taken off."""
+    axis = radius - deep
+    half = math.sqrt(radius**2 - axis**2)
+    return slope * length * (radius * half - axis**2 * math.asinh(half / axis))

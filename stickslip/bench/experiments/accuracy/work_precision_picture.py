@@ -10,6 +10,7 @@ from stickslip.bench.report import series, style
 from stickslip.bench.result import Result
 
 COST = "wall time of a simulated second [s]"
+ERROR = "farthest body from the reference [mm]"
 RING = {"marker": "o", "markersize": 9, "markerfacecolor": "none", "lw": 0, "label": None}
 """Around the level in the middle."""
 
@@ -35,28 +36,32 @@ def draw(result: Result, settings: Settings, cases_of: Callable[[Settings], Mapp
 
 
 def _draw_scene(axes: Sequence[Any], result: Result, cases: Mapping[str, Case]) -> None:
-    """Wall time against error and against depth, and iterations at every level."""
-    by_error, by_depth, work = axes
+    """Wall time against error and against depth, or iterations against error, and iterations at every level."""
+    by_error, beside, work = axes
     names = ("wall_s_per_sim_s", "error_mm", "deepest_mm", "iterations")
     wall, error, depth, iterations = (_positive(result, list(cases), name) for name in names)
+    deep = any(np.isfinite(values).any() for values in depth.values())
     place = len(cases) // 2
     for label in wall:
         for ax, x, y in (
             (by_error, error[label], wall[label]),
-            (by_depth, depth[label], wall[label]),
+            (beside, depth[label], wall[label]) if deep else (beside, error[label], iterations[label]),
             (work, np.arange(len(cases)), iterations[label]),
         ):
             if np.isfinite(y).any():
                 style.line(ax, result, label, x, y, marker="o", markersize=3.5)
                 style.line(ax, result, label, x[place : place + 1], y[place : place + 1], **RING)
     scene = next(iter(cases.values())).scene
-    for ax in (by_error, by_depth):
+    for ax in (by_error, beside):
         style.plain_logs(ax, "x", "y")
     style.plain_logs(work, "y")
     ticks = [f"{1e3 * case.timestep:g} ms\n{power(case.accuracy)}" for case in cases.values()]
     work.set_xticks(range(len(cases)), ticks)
-    style.label(by_error, f"{scene.name}: error after {scene.early:g} s", "farthest body from the reference [mm]", COST)
-    style.label(by_depth, f"{scene.name}: deepest penetration in {scene.duration:g} s", "depth [mm]", COST)
+    style.label(by_error, f"{scene.name}: error after {scene.early:g} s", ERROR, COST)
+    if deep:
+        style.label(beside, f"{scene.name}: deepest penetration in {scene.duration:g} s", "depth [mm]", COST)
+    else:
+        style.label(beside, f"{scene.name}: iterations against error", ERROR, f"iterations in {scene.duration:g} s")
     style.label(work, f"{scene.name}: iterations in {scene.duration:g} s", "", "iterations")
 
 

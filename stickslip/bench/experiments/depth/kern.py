@@ -28,6 +28,8 @@ from stickslip.scenes import eccentric_box
 
 TOUCH = 1e-6
 """A lower edge that is not higher than this above the floor touches it [m]: rigid contacts keep bodies there."""
+MARKS = "os^vDP*X"
+"""Of the methods, open, since several lie on one line."""
 TIPPED = math.radians(20.0)
 """A box that was ever tilted farther than this has tipped [rad]."""
 
@@ -134,16 +136,16 @@ class Kern(Experiment[Settings]):
             ),
         )
         for ax, (metric, title, unit, line) in zip(axes[0], curves, strict=True):
-            for method, values in series.metrics(result, cases, metric).items():
-                style.line(ax, result, method, standing, values, marker="o", ms=3.5)
+            for place, (method, values) in enumerate(series.metrics(result, cases, metric).items()):
+                style.line(ax, result, method, standing, values, marker=MARKS[place % len(MARKS)], ms=6.0, mfc="none")
             style.reference(ax, finest, line)
             ax.axvline(1.0 / 6.0, color=style.FAINT, lw=1.0, zorder=0)
             style.label(ax, f"{title}; one side lifts at b/6", "eccentricity / length", unit)
         axes[0, 0].set_yscale("symlog", linthresh=0.01)
         axes[0, 0].set_ylim(bottom=-0.001)
         ticks = [f"{share:g} b" for share in standing]
-        series.bars(axes[1, 0], result, cases, "tilt_percent", ticks, log=False)
-        style.label(axes[1, 0], "error of the tilt", "eccentricity", "of the exact tilt [%]")
+        series.bars(axes[1, 0], result, cases, "tilt_percent", ticks)
+        style.label(axes[1, 0], "error of the tilt, either way", "eccentricity", "of the exact tilt [%]")
         every = [_label(share) for share in settings.eccentricities]
         last = every[-1]
         for method in result.ran(last):

@@ -33,6 +33,9 @@ from stickslip.parameters import parameter
 from stickslip.physics.base import Physics
 from stickslip.scenes.bar_pinch import SIDE
 
+MARKS = "os^vDP*X"
+"""Of the methods, open, since several lie on one line."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -133,16 +136,17 @@ class PinchMoment(Experiment[Settings]):
         title = "pinch-moment: a bar pinched off its middle"
         fig, axes = style.figure(title, 1, len(cases) + 1, width=16.0, height=4.0)
         for ax, case in zip(axes[0], cases, strict=False):
-            for method in result.ran(case):
+            for place, method in enumerate(result.ran(case)):
                 load, turn = (result.series(method, case, name) for name in ("load", "turn_deg"))
-                style.line(ax, result, method, load, np.maximum(turn, 1e-5), marker="o", ms=3.0)
+                mark = {"marker": MARKS[place % len(MARKS)], "ms": 6.0, "mfc": "none"}
+                style.line(ax, result, method, load, np.maximum(turn, 1e-5), **mark)
             ax.axvline(1.0, ls="--", color=style.REFERENCE, lw=1.2, label="exact limit")
-            ax.axhline(settings.allowed, color=style.FAINT, lw=1.0)
+            ax.axhline(settings.allowed, color=style.INK, lw=0.8, ls=":", label="held below")
             ax.set_yscale("log")
             title = f"{case}, in {settings.duration:g} s"
             style.label(ax, title, "load, of what the pads hold", "largest turn [deg]")
         series.bars(axes[0, -1], result, cases, "limit", cases, log=False)
         axes[0, -1].axhline(1.0, ls="--", color=style.REFERENCE, lw=1.2)
-        style.label(axes[0, -1], "load at which the bar turns (× holds all)", "", "of what the pads hold")
+        style.label(axes[0, -1], "load at which the bar turns (0: held by none, × by all)", "", "of what the pads hold")
         style.legend(fig, axes)
         return fig
