@@ -18,7 +18,7 @@ import numpy as np
 from tests.reference.hydro_fields import Array, Geom, Pose, scale, steepest
 from tests.reference.hydro_points import Points, faces_on, make, together
 
-SMALL = 1e-5
+SMALL = 1e-4
 """Share of the force (or of the area, ahead of touch) below which a cell is merged into the largest."""
 PARALLEL = 1e-9
 """Difference of two gradients, as a share of their size, below which two faces have no plane in common."""
@@ -39,6 +39,7 @@ class Cell:
         area: m^2.
         centroid: m, (3,).
         share: what weight the points carry over the area: more than 1 after a merge.
+        push: direction of its force; None: the normal.
     """
 
     polygon: Array
@@ -51,6 +52,7 @@ class Cell:
     area: float
     centroid: Array
     share: float = 1.0
+    push: Array | None = None
 
     def pressure(self, x: Array) -> Array:
         return x @ self.slope + self.base
@@ -169,7 +171,7 @@ def cells(a: Geom, pose_a: Pose, b: Geom, pose_b: Pose, margin: float = 0.0, mer
 
 
 def merged(parts: list[Cell]) -> list[Cell]:
-    """Small cells go to the largest: its weights grow by as much force, so the sum of f0 stays.
+    """Small cells go to the largest: its force becomes that of all of them, in size and direction.
 
     The part ahead of touch is merged by area, and no pressed cell gets any of it.
     """
@@ -184,6 +186,11 @@ def merged(parts: list[Cell]) -> list[Cell]:
             kept = sum(size(cell) for cell in large)
             best = max(large, key=size)
             grown = dataclasses.replace(best, share=1.0 + (total - kept) / size(best))
+            if best.force > 0.0:
+                force = best.force * best.normal
+                force = force + sum(cell.force * cell.normal for cell in group if cell.force < SMALL * total)
+                length = float(np.linalg.norm(force))
+                grown = dataclasses.replace(best, share=length / best.force, push=force / length)
             done += [grown if cell is best else cell for cell in large]
     return done
 
@@ -255,7 +262,8 @@ def points(a: Geom, pose_a: Pose, b: Geom, pose_b: Pose, margin: float = 0.0, ru
             share = abs(cell.force) / total
             chosen = "one" if share < FEW else "three" if share < MANY else "fan"
         weight, pos = RULES[chosen](cell)
-        normal, grad_a, grad_b = (np.tile(v, (len(weight), 1)) for v in (cell.normal, cell.grad_a, cell.grad_b))
+        push = cell.normal if cell.push is None else cell.push
+        normal, grad_a, grad_b = (np.tile(v, (len(weight), 1)) for v in (push, cell.grad_a, cell.grad_b))
         found_here = make(a, b, cell.share * weight, pos, normal, cell.pressure(pos), grad_a, grad_b)
         if cell.force > 0.0 or found_here.dist.min() <= margin:
             parts.append(found_here)

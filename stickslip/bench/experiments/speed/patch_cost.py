@@ -66,7 +66,7 @@ class PatchCost(Experiment[Settings]):
         controlled, chosen = methods.has(physics, "accuracy"), physics
         if controlled:
             chosen = dataclasses.replace(physics, accuracy=settings.accuracy)  # type: ignore[type-var]
-        worlds = settings.worlds if physics.capturable else 1
+        worlds = 1 if isinstance(physics, Drake) else settings.worlds
         timestep = settings.interval if controlled else settings.timestep
         sim = trial.simulation(model(case), chosen, nworld=worlds, timestep=timestep)
         timing.warm_up(sim, 1)

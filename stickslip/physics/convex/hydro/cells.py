@@ -4,8 +4,8 @@ Each pair of faces has a polygon, a cell, if their plane is within both geoms. A
 ``min(0, p_max - margin g)``, g being the steepest gradient; a cell that holds both signs is cut at p = 0.
 
 Quadrature: a part of half of the force or more gets a fan about its centroid with 3 points on each triangle; one of
-more than a hundredth three points with its second moment; a smaller one its centroid. Parts of less than 1e-5 of the
-force go to the largest.
+more than a hundredth three points with its second moment; a smaller one its centroid. Parts of less than 1e-4 of the
+force go to the largest, whose force becomes that of all of them, in size and direction.
 """
 
 import warp as wp
@@ -45,7 +45,7 @@ LANES = 4
 """Lanes of a patch on CUDA."""
 MOST_CELLS = wp.constant(128)
 """Most cells of a patch that are not empty."""
-_SMALL = wp.constant(wp.float64(1.0e-5))
+_SMALL = wp.constant(wp.float64(1.0e-4))
 _FEW = wp.constant(wp.float64(0.01))
 _MANY = wp.constant(wp.float64(0.5))
 _NONE = wp.constant(wp.float64(-1.0e300))
@@ -58,6 +58,7 @@ class Part:
 
     Attributes:
         cell, shape: plane and polygon
+        normal: direction of its force
         line: pressure in the coordinates of the plane
         centre, area: of the polygon
         root: of its second moment over its area
@@ -67,6 +68,7 @@ class Part:
 
     cell: Cell
     shape: Shape
+    normal: wp.vec3d
     line: wp.vec3d
     centre: wp.vec2d
     area: wp.float64
@@ -82,7 +84,8 @@ class Parts:
 
     Attributes:
         pressed, opened: force of all pressed parts, and area of all open ones
-        more, more_open: what the largest part of each kind grows by, for those that are too small
+        more_open: what the largest open part grows by, for those that are too small
+        small: force of the pressed parts that are too small
         best, best_open: the largest; -1: none
         total: force that the number of points goes by
         npoint: points of all parts
@@ -90,8 +93,8 @@ class Parts:
 
     pressed: wp.float64
     opened: wp.float64
-    more: wp.float64
     more_open: wp.float64
+    small: wp.vec3d
     best: int
     best_open: int
     total: wp.float64
@@ -140,7 +143,9 @@ def is_kept(part: wp.vec3d, is_open: bool, parts: Parts) -> bool:
 
 
 @wp.func
-def sum_parts(patches: Patches, block: int, ncell: int) -> Parts:
+def sum_parts(
+    fields: Fields, patches: Patches, patch: Patch, block: int, ncell: int, centre: wp.vec3d, reach: wp.float64
+) -> Parts:
     """What small parts give to the largest, and how many points the others have."""
     out = Parts()
     out.best = -1
@@ -159,21 +164,19 @@ def sum_parts(patches: Patches, block: int, ncell: int) -> Parts:
             if part[1] > most_open:
                 out.best_open = q
                 most_open = part[1]
-    kept = real(0.0)
     kept_open = real(0.0)
     for q in range(2 * ncell):
         part = patches.part[block, q]
-        if is_kept(part, q % 2 == 1, out):
-            if q % 2 == 0:
-                kept += part[0]
-            else:
+        if q % 2 == 1:
+            if is_kept(part, True, out):
                 kept_open += part[1]
                 out.total += wp.abs(part[0])
+        elif part[0] > ZERO and not is_kept(part, False, out):
+            c = patches.cell[block, q // 2]
+            cell = make_cell(fields.face, patch.a, patch.b, c // patch.b.num, c % patch.b.num, centre, reach)
+            out.small += part[0] * cell.normal
     out.total += out.pressed
-    out.more = real(1.0)
     out.more_open = real(1.0)
-    if out.best >= 0:
-        out.more += (out.pressed - kept) / most
     if out.best_open >= 0:
         out.more_open += (out.opened - kept_open) / most_open
     for q in range(2 * ncell):
@@ -184,10 +187,11 @@ def sum_parts(patches: Patches, block: int, ncell: int) -> Parts:
 
 
 @wp.func
-def make_part(cell: Cell, shape: Shape, poly: wp.array[wp.vec2d], first: int, num: int, grown: wp.float64) -> Part:
+def make_part(cell: Cell, shape: Shape, poly: wp.array[wp.vec2d], first: int, num: int) -> Part:
     """A part whose points can be made."""
     out = Part()
     out.cell = cell
+    out.normal = cell.normal
     out.shape = shape
     out.line = in_plane(cell, cell.p)
     found = measure(poly, shape)
@@ -195,7 +199,7 @@ def make_part(cell: Cell, shape: Shape, poly: wp.array[wp.vec2d], first: int, nu
     out.centre = wp.vec2d(found[1], found[2])
     out.first = first
     out.num = num
-    out.grown = grown
+    out.grown = real(1.0)
     if num == 3:
         xx = real(0.0)
         xy = real(0.0)
@@ -243,10 +247,10 @@ def add_of(
         point,
         weight,
         part.cell.o + x[0] * part.cell.u + x[1] * part.cell.v,
-        part.cell.normal,
+        part.normal,
         value_at(part.line, x),
-        compliance_of(patch.a, slope(part.cell.a), part.cell.normal),
-        compliance_of(patch.b, -slope(part.cell.b), part.cell.normal),
+        compliance_of(patch.a, slope(part.cell.a), part.normal),
+        compliance_of(patch.b, -slope(part.cell.b), part.normal),
     )
 
 
@@ -318,7 +322,7 @@ def make_patch(
                 found = measure_part(patch, cell, poly, part_of(poly, shape, line, level, side == 1), line)
             patches.part[block, 2 * q + side] = found
     sync(nlane)
-    parts = sum_parts(patches, block, ncell)
+    parts = sum_parts(fields, patches, patch, block, ncell, centre, reach)
     if parts.best < 0 and parts.best_open < 0:
         return
     room = reserve(patches, sink, parts.npoint, lane, nlane)
@@ -347,12 +351,14 @@ def make_patch(
             cell = make_cell(fields.face, a, b, c // b.num, c % b.num, centre, reach)
             shape = whole(fields.face, a, b, cell, c // b.num, c % b.num, reach, floor, poly)
             shape = part_of(poly, shape, in_plane(cell, cell.p), level, q % 2 == 1)
-            grown = real(1.0)
+            part = make_part(cell, shape, poly, first, num)
             if q == parts.best:
-                grown = parts.more
+                force = patches.part[block, q][0]
+                push = force * cell.normal + parts.small
+                part.grown = wp.length(push) / force
+                part.normal = wp.normalize(push)
             if q == parts.best_open:
-                grown = parts.more_open
-            part = make_part(cell, shape, poly, first, num, grown)
+                part.grown = parts.more_open
         sums = add_of(patches, sink, patch, sums, poly, part, point)
     end_patch(patches, sink, patch, sums, lane, nlane)
 

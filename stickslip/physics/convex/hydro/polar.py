@@ -208,6 +208,9 @@ def make_polar(
     u = wp.vec3d()
     v = wp.vec3d()
     stretch = real(0.1) * reach * wp.identity(n=2, dtype=wp.float64)
+    round_off = wp.sqrt(real(2.0) * begun.radius * (top.p - level) / steepest(a, b))
+    if begun.across + round_off > ZERO and begun.along + round_off > ZERO:
+        stretch = wp.diag(wp.vec2d(begun.along + round_off, begun.across + round_off))
     smooth = is_smooth(fields.face, a, b, x, reach)
     measure = rule.scout
     if smooth:

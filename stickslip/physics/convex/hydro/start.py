@@ -38,14 +38,23 @@ _APART = wp.constant(wp.float64(1.0e-6))
 
 @wp.struct
 class Start:
-    """Where the smaller depth is largest, a place nearer to the middle of the patch, and the normal into A.
+    """Where to start.
 
-    The height of both along the normal does not matter.
+    Attributes:
+        x: where the smaller depth is largest; its height along the normal does not matter
+        middle: a place nearer to the middle of the patch; likewise
+        n: normal into A
+        radius: of curvature of the two geoms together, m; 0: not known
+        along, across: half sizes of the patch, along the axis of B and across, m; 0: not known, or as of a sphere
+        is_found: whether there is a closed form
     """
 
     x: wp.vec3d
     middle: wp.vec3d
     n: wp.vec3d
+    radius: wp.float64
+    along: wp.float64
+    across: wp.float64
     is_found: bool
 
 
@@ -76,60 +85,65 @@ def start(face: wp.array[vec4], a: Side, b: Side, reach: wp.float64) -> Start:
 
 
 @wp.func
-def middle_of(low: wp.float64, high: wp.float64, slope: wp.float64, base: wp.float64, least: wp.float64) -> wp.float64:
-    """Middle of the part of an interval where ``slope t + base >= least``."""
+def part_of(half: wp.float64, slope: wp.float64, base: wp.float64) -> wp.vec2d:
+    """Middle and half length of the part of -half to half where ``slope t + base >= 0``, slope not negative."""
+    low = -half
     if slope > ZERO:
-        return _HALF * (wp.clamp((least - base) / slope, low, high) + high)
-    if slope < ZERO:
-        return _HALF * (low + wp.clamp((least - base) / slope, low, high))
-    return _HALF * (low + high)
+        low = wp.clamp(-base / slope, -half, half)
+    return wp.vec2d(_HALF * (low + half), _HALF * (half - low))
 
 
 @wp.func
 def start_on_plane(a: Side, b: Side) -> Start:
-    """Below a round geom on a plane: the deepest place, and the middle of where it is half as deep."""
+    """Below a round geom on a plane: the deepest place, and the middle of where it is in the plane."""
     up = wp.vec3d(a.rot[0, 2], a.rot[1, 2], a.rot[2, 2])
     height = -wp.dot(up, a.pos)  # of the centre of B
     out = Start()
     out.is_found = True
     out.n = -up
     out.x = wp.vec3d()
+    if b.kind == SPHERE:
+        out.radius = b.size[0]
     if b.kind == ELLIPSOID:
         scaled = wp.cw_mul(b.size, up)
         out.x = -wp.cw_mul(b.size, scaled) / wp.length(scaled)
     out.middle = out.x
+    along = wp.vec3d(ZERO, ZERO, wp.where(up[2] < ZERO, ONE, -ONE))  # the axis of B, downwards
+    axial = wp.abs(up[2])
+    radial = wp.sqrt(up[0] * up[0] + up[1] * up[1])
     if b.kind == CAPSULE:
         # its depth along the axis is linear
-        lift = -up[2]
+        out.radius = b.size[0]
+        out.x = b.size[1] * along
+        out.middle = out.x
         base = b.size[0] - height
-        deepest = base + wp.abs(lift) * b.size[1]
-        out.x = wp.vec3d(ZERO, ZERO, wp.where(lift < ZERO, -b.size[1], b.size[1]))
-        middle = middle_of(-b.size[1], b.size[1], lift, base, _HALF * deepest)
-        out.middle = wp.vec3d(ZERO, ZERO, wp.where(deepest > ZERO, middle, out.x[2]))
+        if base + axial * b.size[1] > ZERO:
+            part = part_of(b.size[1], axial, base)
+            out.middle = part[0] * along
+            out.along = radial * part[1]
     elif b.kind == CYLINDER:
-        # in the section through its axis and across the plane: a rectangle, cut by a line at the height of the plane
-        radial = wp.sqrt(up[0] * up[0] + up[1] * up[1])
-        axial = wp.abs(up[2])
+        # in the section through its axis and across the plane: a rectangle, cut by the line of the plane
         down = wp.vec3d()
         if radial > ZERO:
             down = wp.vec3d(-up[0] / radial, -up[1] / radial, ZERO)
-        along = wp.vec3d(ZERO, ZERO, wp.where(up[2] < ZERO, ONE, -ONE))
         least = wp.min(b.size[0], b.size[1])
         deepest = wp.min((b.size[0] * radial + b.size[1] * axial - height) / (radial + axial), least)
-        inner = _HALF * wp.max(deepest, ZERO)
         q = b.size[0] - deepest
         z = b.size[1] - deepest
         out.x = q * down + z * along
-        # radial q + axial z = height, within the rectangle that is smaller by half of the depth
+        # radial q + axial z = height
         if deepest > ZERO:
             if radial >= axial:
-                z = b.size[1] - inner
-                z = middle_of(-z, z, axial, -height, -radial * (b.size[0] - inner))
+                part = part_of(b.size[1], axial, radial * b.size[0] - height)
+                z = part[0]
                 q = (height - axial * z) / radial
+                out.along = part[1] / radial
             else:
-                q = b.size[0] - inner
-                q = middle_of(-q, q, radial, -height, -axial * (b.size[1] - inner))
+                part = part_of(b.size[0], radial, axial * b.size[1] - height)
+                q = part[0]
                 z = (height - radial * q) / axial
+                out.along = part[1] / axial
+            out.across = wp.sqrt(wp.max(b.size[0] * b.size[0] - q * q, ZERO))
         out.middle = q * down + z * along
     return out
 
@@ -145,6 +159,7 @@ def start_at_sphere(a: Side, b: Side) -> Start:
     if b.kind == SPHERE:
         nearest = wp.vec3d()
         grown = b.size[0]
+        out.radius = a.size[0] * b.size[0] / (a.size[0] + b.size[0])
     elif b.kind == CAPSULE:
         nearest = wp.vec3d(ZERO, ZERO, wp.clamp(c[2], -b.size[1], b.size[1]))
         grown = b.size[0]
@@ -153,6 +168,7 @@ def start_at_sphere(a: Side, b: Side) -> Start:
         share = wp.min(ONE, b.size[0] / wp.max(distance, real(1.0e-300)))
         nearest = wp.vec3d(share * c[0], share * c[1], wp.clamp(c[2], -b.size[1], b.size[1]))
     elif b.kind == BOX:
+        out.radius = a.size[0]
         for i in range(3):
             nearest[i] = wp.clamp(c[i], -b.size[i], b.size[i])
     else:
