@@ -308,7 +308,7 @@ def test_threads_and_states() -> None:
     mjm = mujoco.MjModel.from_xml_string(xml)
     ends = []
     for threads in (1, 2):
-        sim = ss.Simulation(mjm, ss.Icf(), nworld=4, threads=threads)
+        sim = ss.Simulation(mjm, ss.Icf(), nworld=4, threads=threads, device="cpu")
         sim.step(10)
         patches = sim.patches()
         assert sorted(zip(patches.world.tolist(), patches.geom[:, 1].tolist(), strict=True)) == [
