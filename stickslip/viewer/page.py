@@ -67,7 +67,6 @@ class Page:
         self._where: list[Poses] = []
         self.layout: Layout | None = None
         self._scene.configure_default_lights(cast_shadow=True)
-        self._scene.configure_environment_map("studio", environment_intensity=0.45)
 
     def draw(self, mjm: mujoco.MjModel, frame: Frame) -> None:
         """Show a frame."""

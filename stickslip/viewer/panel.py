@@ -115,6 +115,8 @@ class Panel:
         follow.on_update(lambda _: setattr(choices, "follow", follow.value))
         everything = gui.add_checkbox("all geoms", choices.everything, hint="geoms of every group, also for collision")
         everything.on_update(lambda _: setattr(choices, "everything", everything.value))
+        shadows = gui.add_checkbox("shadows", True, hint="without a graphics card, pages are quicker without them")
+        shadows.on_update(lambda _: self._server.scene.configure_default_lights(cast_shadow=shadows.value))
         home = gui.add_button("show all")
         home.on_click(lambda _: self._page.frame_cameras())
         if not isinstance(source, Session):
