@@ -12,6 +12,8 @@ from stickslip.viewer.layout import Layout
 
 VISUAL_GROUPS = 3
 """MuJoCo's viewers show geoms of groups below this."""
+GLASS = 0.35
+"""Opacity of bodies that are shown as if made of glass."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,10 +78,17 @@ class Bodies:
         layout: where worlds stand
         where: poses of every lane, for the worlds of the layout
         everything: show geoms of all groups, not only the visual ones
+        clear: show bodies that move as if made of glass
     """
 
     def __init__(
-        self, scene: Any, mjm: mujoco.MjModel, layout: Layout, where: list[Poses], everything: bool = False
+        self,
+        scene: Any,
+        mjm: mujoco.MjModel,
+        layout: Layout,
+        where: list[Poses],
+        everything: bool = False,
+        clear: bool = False,
     ) -> None:
         self.layout = layout
         self._handles: list[Any] = []
@@ -89,7 +98,7 @@ class Bodies:
         for i, group in enumerate(_groups(mjm, set(self.floors), everything)):
             name = f"/scene/{'moving' if group.moving else 'fixed'}/{group.shape[0]}-{group.shape[1]}-{i}"
             positions, quats = self._instances(group, where)
-            opacity = group.rgba[:, 3]
+            opacity = group.rgba[:, 3] * (GLASS if clear and group.moving else 1.0)
             opacities = (layout.opacities[None, :, None] * opacity).repeat(layout.lanes, axis=0).ravel()
             triangles = shapes.mesh(mjm, group.shape)
             rows = len(positions) // len(group.body)

@@ -59,16 +59,15 @@ class Marks:
 
     Attributes:
         arrows, cones, depth, pressure: whether each is drawn
-        scale: length of the arrow of the largest force, over the size of a world
+        scale: length of the arrow of the weight of a world, over its size
     """
 
     def __init__(self, scene: Any, mjm: mujoco.MjModel, layout: Layout) -> None:
         self.arrows, self.cones, self.depth, self.pressure = True, False, False, True
-        self.scale = 0.35
+        self.scale = 0.6
         self._friction = Friction(mjm)
         self._layout = layout
         self._size = float(np.linalg.norm(layout.box.size))
-        # what one world weighs is the force that an arrow of full length stands for
         self._weight = max(float(mjm.body_subtreemass[0]) * float(np.linalg.norm(mjm.opt.gravity)), 1e-6)
         radius = 0.006 * self._size
         none = np.zeros((0, 3), dtype=np.float32)
@@ -146,7 +145,7 @@ class Marks:
         force = forces(contacts)
         size = np.linalg.norm(force, axis=1)
         # lengths grow with the root of the force, so that small and large ones are both seen
-        length = self.scale * self._size * np.minimum(np.sqrt(size / self._weight), 2.0)
+        length = self.scale * self._size * np.minimum(np.sqrt(size / self._weight), 1.2)
         ends = pos + force * (length / np.maximum(size, 1e-12))[:, None]
         on = (kind < 2) if self.arrows else np.zeros(len(pos), dtype=bool)
         self._arrows.points = np.stack([pos, ends], axis=1)[on].astype(np.float32)

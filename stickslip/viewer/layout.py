@@ -121,4 +121,5 @@ def look(mjm: mujoco.MjModel, mjd: mujoco.MjData, layout: Layout, fov: float = m
     # most windows are wider than tall, and the panel covers a part of the width
     half = 0.5 * max(tall, wide / 1.25)
     distance = half / math.tan(0.5 * fov) + 0.5 * float(np.abs(direction) @ size)
-    return Look(target + 1.1 * distance * direction, target, fov)
+    target = target + 0.3 * distance * math.tan(0.5 * fov) * right  # the panel covers the right of the page
+    return Look(target + 1.15 * distance * direction, target, fov)

@@ -31,6 +31,7 @@ class Choices:
         everything: show geoms of all groups
         arrows, cones, depth, pressure: of contacts
         scale: of the arrows
+        clear: show bodies as if made of glass, so that forces inside them are seen
     """
 
     mode: Mode = "one"
@@ -41,7 +42,8 @@ class Choices:
     cones: bool = False
     depth: bool = False
     pressure: bool = True
-    scale: float = 0.35
+    scale: float = 0.6
+    clear: bool = False
 
 
 class Page:
@@ -77,7 +79,7 @@ class Page:
         world = min(choices.world, nworld - 1)
         shown = (world,) if choices.mode == "one" else tuple(range(nworld))
         where = [self._poses(mjm, shot, shown) for shot in shots]
-        key = (id(mjm), tuple(shot.label for shot in shots), nworld, choices.mode, world, choices.everything)
+        key = (id(mjm), tuple(shot.label for shot in shots), nworld, choices.mode, world, choices.everything, choices.clear)
         with self._server.atomic():
             if key != self._key:
                 self._build(mjm, shots, where, nworld, world, keep=self._key is not None and self._key[1] == key[1])
@@ -107,7 +109,7 @@ class Page:
         mujoco.mj_camlight(mjm, self._mjd)
         occupied = layouts.box(mjm, self._mjd)
         self.layout = layouts.place(occupied, len(shots), nworld, self.choices.mode, world)
-        self._bodies = Bodies(self._scene, mjm, self.layout, where, self.choices.everything)
+        self._bodies = Bodies(self._scene, mjm, self.layout, where, self.choices.everything, self.choices.clear)
         self._marks = Marks(self._scene, mjm, self.layout)
         if len(shots) > 1:
             for lane, shot in enumerate(shots):

@@ -115,6 +115,8 @@ class Panel:
         follow.on_update(lambda _: setattr(choices, "follow", follow.value))
         everything = gui.add_checkbox("all geoms", choices.everything, hint="geoms of every group, also for collision")
         everything.on_update(lambda _: setattr(choices, "everything", everything.value))
+        clear = gui.add_checkbox("glass", choices.clear, hint="shows forces inside bodies")
+        clear.on_update(lambda _: setattr(choices, "clear", clear.value))
         shadows = gui.add_checkbox("shadows", True, hint="without a graphics card, pages are quicker without them")
         shadows.on_update(lambda _: self._server.scene.configure_default_lights(cast_shadow=shadows.value))
         home = gui.add_button("show all")
@@ -130,7 +132,7 @@ class Panel:
             ):
                 box = gui.add_checkbox(label, getattr(choices, name), hint=hint)
                 box.on_update(lambda event, name=name: setattr(choices, name, event.target.value))
-            scale = gui.add_slider("arrows", 0.05, 1.0, 0.05, choices.scale, hint="length of the weight of a world")
+            scale = gui.add_slider("arrows", 0.05, 2.0, 0.05, choices.scale, hint="length of the weight of a world")
             scale.on_update(lambda _: setattr(choices, "scale", scale.value))
         with gui.add_folder("pull"):
             gui.add_markdown("Ctrl + drag a body to pull at it.")
