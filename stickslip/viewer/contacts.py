@@ -75,9 +75,9 @@ class Marks:
             "/scene/contacts/forces",
             np.zeros((0, 2, 3), dtype=np.float32),
             np.zeros((0, 3), dtype=np.uint8),
-            shaft_radius=0.55 * radius,
-            head_radius=1.3 * radius,
-            head_length=3.0 * radius,
+            shaft_radius=0.7 * radius,
+            head_radius=1.7 * radius,
+            head_length=4.0 * radius,
         )
         self._dots = self._points(scene, "dots", 1.2 * radius)
         self._depths = self._points(scene, "depth", 2.4 * radius)
@@ -116,23 +116,21 @@ class Marks:
         for handle in self._handles:
             handle.remove()
 
-    def update(self, found: list[tuple[Contacts | None, Patches | None]]) -> dict[str, int]:
-        """Draw the contacts of every lane; returns how many of the drawn ones stick, slip and separate."""
-        rows = [_drawn(contacts, self._layout, lane) for lane, (contacts, _) in enumerate(found) if contacts]
-        rows = [row for row in rows if len(row[0])]
-        counts = dict.fromkeys(_NAMES, 0)
-        if rows:
-            joined = Contacts(*(np.concatenate([getattr(c, name) for c, _ in rows]) for name in _FIELDS))
-            pos = joined.pos + np.concatenate([offset for _, offset in rows])
-            if len(joined) > MOST:
-                keep = np.argsort(-joined.force[:, 0])[:MOST]
-                joined, pos = Contacts(*(getattr(joined, name)[keep] for name in _FIELDS)), pos[keep]
-        else:
-            joined, pos = _no_contacts(), np.zeros((0, 3))
+    def update(self, found: list[tuple[Contacts | None, Patches | None]]) -> list[dict[str, int]]:
+        """Draw the contacts of every lane; returns how many of each lane's drawn ones stick, slip and separate."""
+        rows = [_drawn(contacts or _no_contacts(), self._layout, lane) for lane, (contacts, _) in enumerate(found)]
+        joined = Contacts(*(np.concatenate([getattr(c, name) for c, _ in rows]) for name in _FIELDS))
+        pos = joined.pos + np.concatenate([offset for _, offset in rows])
+        lane = np.repeat(np.arange(len(rows)), [len(c) for c, _ in rows])
+        if len(joined) > MOST:
+            keep = np.argsort(-joined.force[:, 0])[:MOST]
+            joined, pos, lane = Contacts(*(getattr(joined, name)[keep] for name in _FIELDS)), pos[keep], lane[keep]
         mu = self._friction.of(joined.geom)
         kind = kinds(joined, mu)
-        for i, name in enumerate(_NAMES):
-            counts[name] = int(np.sum(kind == i))
+        counts = [
+            {name: int(np.sum((kind == i) & (lane == each))) for i, name in enumerate(_NAMES)}
+            for each in range(len(rows))
+        ]
         colours = np.array([COLOURS[name] for name in _NAMES], dtype=np.uint8)[kind]
         self._draw_arrows(joined, pos, kind, colours)
         self._draw_cones(joined, pos, mu, colours, kind)
@@ -187,7 +185,8 @@ def _drawn(contacts: Contacts, layout: Layout, lane: int) -> tuple[Contacts, NDA
     """The contacts of worlds that are drawn in full, with the offset of each."""
     place = {world: i for i, world in enumerate(layout.worlds) if layout.opacities[i] >= 1.0}
     keep = np.isin(contacts.world, list(place)) & (contacts.geom >= 0).all(axis=1)
-    offsets = layout.offsets[lane, [place[int(world)] for world in contacts.world[keep]]]
+    rows = np.array([place[int(world)] for world in contacts.world[keep]], dtype=int)
+    offsets = layout.offsets[lane, rows]
     return Contacts(*(getattr(contacts, name)[keep] for name in _FIELDS)), offsets.reshape(-1, 3)
 
 

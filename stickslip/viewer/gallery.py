@@ -14,7 +14,7 @@ from stickslip.simulation import Simulation
 from stickslip.viewer.film import Recorder
 from stickslip.viewer.lane import Lane
 from stickslip.viewer.page import Choices, Page
-from stickslip.viewer.server import HOST, serve, viser
+from stickslip.viewer.server import HOST, halt, serve, viser
 from stickslip.viewer.session import FPS, Frame
 
 
@@ -47,7 +47,7 @@ def record(scene: str, physics: str, seconds: float, device: str | None = None) 
                 lane.step(stride)
             return Clip(scene, physics, recorder.end())
         finally:
-            server.stop()
+            halt(server)
     except StickslipError as error:
         return Clip(scene, physics, refused=str(error))
 

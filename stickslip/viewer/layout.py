@@ -119,7 +119,7 @@ def look(mjm: mujoco.MjModel, mjd: mujoco.MjData, layout: Layout, fov: float = m
     up = np.cross(direction, right)
     wide, tall = (float(np.abs(axis) @ size) for axis in (right, up))
     # most windows are wider than tall, and the panel covers a part of the width
-    half = 0.5 * max(tall, wide / 1.25)
+    half = 0.5 * max(tall, wide / 1.1)
     distance = half / math.tan(0.5 * fov) + 0.5 * float(np.abs(direction) @ size)
-    target = target + 0.3 * distance * math.tan(0.5 * fov) * right  # the panel covers the right of the page
+    target = target + 0.42 * distance * math.tan(0.5 * fov) * right  # the panel covers the right of the page
     return Look(target + 1.15 * distance * direction, target, fov)

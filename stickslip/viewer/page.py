@@ -53,7 +53,8 @@ class Page:
         self._server, self._scene = server, server.scene
         self._pulls = pulls
         self.choices = choices
-        self.counts: dict[str, int] = {}
+        self.counts: list[dict[str, int]] = []
+        """Of each lane: how many of the contacts that are drawn stick, slip and separate."""
         self.differences: list[tuple[float, float, str]] = []
         """Of each lane but the first: largest difference of qpos, of a body's position [m], and which body."""
         self._root = self._scene.add_frame("/scene", show_axes=False)

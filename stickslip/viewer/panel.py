@@ -343,14 +343,13 @@ class Panel:
         self._alarm(frame.shots)
         lines = [f"**t = {frame.shots[0].time:.3f} s**, {'paused' if frame.paused else f'{frame.rate:.2f} x real time'}"]
         if isinstance(self._source, Session):
-            for shot in frame.shots:
+            for shot, counts in zip(frame.shots, self._page.counts, strict=False):
                 contacts = 0 if shot.contacts is None else len(shot.contacts)
+                drawn = ", ".join(f"{count} {kind}" for kind, count in counts.items())
                 lines.append(
-                    f"- {shot.label}: {shot.step_ms:.2f} ms a step, {contacts} contacts, "
+                    f"- {shot.label}: {shot.step_ms:.2f} ms a step, {contacts} contacts (drawn: {drawn}), "
                     f"deepest {1e3 * shot.deepest:.3g} mm"
                 )
-            counts = self._page.counts
-            lines.append(f"- drawn: {', '.join(f'{count} {kind}' for kind, count in counts.items())}")
         for shot, (by, apart, body) in zip(frame.shots[1:], self._page.differences, strict=False):
             lines.append(
                 f"- difference of {shot.label} to {frame.shots[0].label}: qpos {by:.2e}, {body} {1e3 * apart:.3g} mm"

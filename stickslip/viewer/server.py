@@ -40,13 +40,19 @@ def serve(port: int | None, host: str, label: str) -> Any:
     with contextlib.redirect_stdout(io.StringIO()):  # viser prints a panel of its own
         server = package.ViserServer(host=host, port=port, label=label, verbose=False)
     if server.get_port() != port:
-        server.stop()
+        halt(server)
         raise InputError(f"port {port} was taken a moment ago; try again")
     # a client must not be able to open a tunnel to the outside
     for message in ("ShareUrlRequest", "ShareUrlDisconnect"):
         server._websock_server.unregister_handler(getattr(package._messages, message))
     server.gui.configure_theme(show_share_button=False, show_logo=False, control_width="large")
     return server
+
+
+def halt(server: Any) -> None:
+    """End a server, without the line that viser prints."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        server.stop()
 
 
 def is_local(host: str) -> bool:

@@ -19,7 +19,7 @@ from stickslip.viewer.lane import Lane
 from stickslip.viewer.page import Choices, Page
 from stickslip.viewer.panel import Panel
 from stickslip.viewer.replay import Replay
-from stickslip.viewer.server import HOST, serve
+from stickslip.viewer.server import HOST, halt, serve
 from stickslip.viewer.session import Session
 
 
@@ -96,7 +96,7 @@ class Viewer:
         self._closed.set()
         self._source.stop()
         self._thread.join(timeout=10.0)
-        self._server.stop()
+        halt(self._server)
 
     def __enter__(self) -> Self:
         return self
