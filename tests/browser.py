@@ -133,7 +133,7 @@ class Browser:
         """The middle of the smallest visible element that says that, scrolled into view."""
         script = f"""(() => {{
           const wanted = {json.dumps(text)}, says = e => (e.innerText || e.value || '').trim();
-          const fits = e => {'says(e) === wanted' if exact else 'says(e).includes(wanted)'};
+          const fits = e => {"says(e) === wanted" if exact else "says(e).includes(wanted)"};
           const found = [...document.querySelectorAll('body *')].filter(e => fits(e) && e.getClientRects().length);
           found.sort((a, b) => a.querySelectorAll('*').length - b.querySelectorAll('*').length);
           if (!found.length) return null;

@@ -42,9 +42,7 @@ def session():
     return Session([Lane(ss.Simulation(SCENE, nworld=2, device="cpu"))])
 
 
-@pytest.mark.parametrize(
-    ("shape", "volume"), [("box", 8.0), ("sphere", 4.0 / 3.0 * np.pi), ("cylinder", 2.0 * np.pi)]
-)
+@pytest.mark.parametrize(("shape", "volume"), [("box", 8.0), ("sphere", 4.0 / 3.0 * np.pi), ("cylinder", 2.0 * np.pi)])
 def test_shapes_are_closed_and_face_outwards(shape, volume):
     mesh = shapes.mesh(mujoco.MjModel.from_xml_string("<mujoco/>"), (shape, 0))
     a, b, c = (mesh.vertices[mesh.faces[:, i]] for i in range(3))
@@ -93,13 +91,15 @@ def test_contacts_stick_slip_and_separate_by_their_forces():
 
 
 def test_friction_is_combined_as_in_mujoco():
-    mjm = mujoco.MjModel.from_xml_string("""<mujoco><worldbody><geom type="plane" size="1 1 1" friction="0.3"/>
+    mjm = mujoco.MjModel.from_xml_string(
+        """<mujoco><worldbody><geom type="plane" size="1 1 1" friction="0.3"/>
         <body pos="0 0 0.09"><freejoint/><geom size="0.1" friction="0.7"/></body>
         <body pos="0.5 0 0.09"><freejoint/><geom size="0.1" friction="0.2" priority="1"/></body>
         <body pos="-0.5 0 0.09"><freejoint/><geom name="p" size="0.1" friction="0.9"/></body></worldbody>
         <contact><pair geom1="f" geom2="p" friction="0.05 0.05 0.1 0.1 0.1"/></contact></mujoco>""".replace(
-        '<geom type="plane"', '<geom name="f" type="plane"'
-    ))
+            '<geom type="plane"', '<geom name="f" type="plane"'
+        )
+    )
     mjd = mujoco.MjData(mjm)
     mujoco.mj_forward(mjm, mjd)
     got = contacts.Friction(mjm).of(mjd.contact.geom)

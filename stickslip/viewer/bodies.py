@@ -195,9 +195,7 @@ def _floors(mjm: mujoco.MjModel) -> dict[int, float]:
     return found
 
 
-def _add_floors(
-    scene: Any, floors: dict[int, float], mjm: mujoco.MjModel, layout: Layout, handles: list[Any]
-) -> None:
+def _add_floors(scene: Any, floors: dict[int, float], mjm: mujoco.MjModel, layout: Layout, handles: list[Any]) -> None:
     reach = float(np.linalg.norm(np.ptp(layout.offsets.reshape(-1, 3), axis=0) + layout.box.size))
     cell = 10.0 ** np.floor(np.log10(max(reach, 1e-3)) - 0.3)
     for height in sorted(set(floors.values())):
@@ -232,6 +230,4 @@ def product(first: NDArray[np.floating], second: NDArray[np.floating]) -> NDArra
     second = np.broadcast_to(second, first.shape)
     a, u = first[..., :1], first[..., 1:]
     b, v = second[..., :1], second[..., 1:]
-    return np.concatenate(
-        [a * b - np.sum(u * v, axis=-1, keepdims=True), a * v + b * u + np.cross(u, v)], axis=-1
-    )
+    return np.concatenate([a * b - np.sum(u * v, axis=-1, keepdims=True), a * v + b * u + np.cross(u, v)], axis=-1)

@@ -80,7 +80,15 @@ class Page:
         world = min(choices.world, nworld - 1)
         shown = (world,) if choices.mode == "one" else tuple(range(nworld))
         where = [self._poses(mjm, shot, shown) for shot in shots]
-        key = (id(mjm), tuple(shot.label for shot in shots), nworld, choices.mode, world, choices.everything, choices.clear)
+        key = (
+            id(mjm),
+            tuple(shot.label for shot in shots),
+            nworld,
+            choices.mode,
+            world,
+            choices.everything,
+            choices.clear,
+        )
         with self._server.atomic():
             if key != self._key:
                 self._build(mjm, shots, where, nworld, world, keep=self._key is not None and self._key[1] == key[1])
@@ -247,4 +255,3 @@ def _turned(quat: np.ndarray, vector: np.ndarray) -> np.ndarray:
 def body_names(mjm: mujoco.MjModel) -> list[str]:
     """The bodies with a name that can move."""
     return [mjm.body(i).name for i in range(mjm.nbody) if mjm.body(i).name and moves(mjm, i)]
-

@@ -68,7 +68,9 @@ class Panel:
     def _add_clock(self) -> None:
         gui, source = self._gui, self._source
         self._pause = gui.add_button("resume" if source.paused else "pause")
-        row = gui.add_button_group("clock", ("step", "reset")) if self._own else gui.add_button_group("clock", ("step",))
+        row = (
+            gui.add_button_group("clock", ("step", "reset")) if self._own else gui.add_button_group("clock", ("step",))
+        )
         if self._own:
             speed = gui.add_slider("speed", 0.05, 4.0, 0.05, 1.0, hint="simulated time over wall time")
             speed.on_update(lambda _: setattr(source, "speed", speed.value))
@@ -341,7 +343,9 @@ class Panel:
     def _show(self, frame: Frame) -> None:
         self._clock()
         self._alarm(frame.shots)
-        lines = [f"**t = {frame.shots[0].time:.3f} s**, {'paused' if frame.paused else f'{frame.rate:.2f} x real time'}"]
+        lines = [
+            f"**t = {frame.shots[0].time:.3f} s**, {'paused' if frame.paused else f'{frame.rate:.2f} x real time'}"
+        ]
         if isinstance(self._source, Session):
             for shot, counts in zip(frame.shots, self._page.counts, strict=False):
                 contacts = 0 if shot.contacts is None else len(shot.contacts)

@@ -36,9 +36,7 @@ class Viewer:
         host: address to listen on; anything but this machine's own can be reached, and controlled, by others
     """
 
-    def __init__(
-        self, sim: Simulation | Sequence[Simulation], *, port: int | None = None, host: str = HOST
-    ) -> None:
+    def __init__(self, sim: Simulation | Sequence[Simulation], *, port: int | None = None, host: str = HOST) -> None:
         sims = [sim] if isinstance(sim, Simulation) else list(sim)
         _check(sims)
         self._begin(Session([Lane(each) for each in sims]), port, host, "", own=False)
