@@ -70,7 +70,7 @@ def test_every_geom_of_every_lane_and_world_is_drawn_where_it_is(web):
 
 def test_worlds_do_not_overlap():
     box = layout.Box(np.array([-0.1, -0.2, 0.0]), np.array([0.3, 0.2, 0.5]))
-    places = layout.place(box, 2, 5, "grid", 0).offsets.reshape(-1, 3)
+    places = layout.place(box, 2, 5, "grid", 0, np.array([0.6, 0.8, 0.0])).offsets.reshape(-1, 3)
     for i, here in enumerate(places):
         for other in places[i + 1 :]:
             apart = np.abs(here - other)

@@ -10,8 +10,8 @@ from tests.browser import CTRL, Browser, program
 
 pytest.importorskip("viser", reason="the viewer needs viser: pip install 'stickslip[viewer]'")
 
-CORAL = (180, 60)
-"""Of the capsule in `pinch`: much red, and at least that much more red than blue."""
+CORAL = (120, 25)
+"""Of the capsule in `pinch`: much red, and that much more red than blue; the rest is grey and blue."""
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +78,11 @@ def test_a_second_physics_stands_beside_the_first(browser, viewer):
 def test_a_slider_sets_a_control(browser, viewer):
     browser.click("controls")
     browser.wait_for("controls of all worlds")
-    script = """(() => { const all = [...document.querySelectorAll('[role=slider]')].filter(e => e.offsetParent);
-      const box = all[all.length - 1].getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2] })()"""
+    script = """(() => {
+      const all = [...document.querySelectorAll('[role=slider]')].filter(e => e.offsetParent);
+      const box = all[all.length - 1].getBoundingClientRect();
+      return [box.x + box.width / 2, box.y + box.height / 2];
+    })()"""
     x, y = browser.run(script)
     browser.mouse("mousePressed", x, y)
     for i in range(1, 6):

@@ -41,7 +41,7 @@ class Friction:
 
 
 def kinds(contacts: Contacts, friction: NDArray[np.floating]) -> NDArray[np.integer]:
-    """What each contact does, as a number in `COLOURS`: sticks, slips (its force is on the friction cone), separates."""
+    """What each contact does, as a number in `COLOURS`: stick; slip, with a force on the friction cone; separate."""
     normal = contacts.force[:, 0]
     tangential = np.linalg.norm(contacts.force[:, 1:3], axis=1)
     slips = tangential >= ON_CONE * friction * normal
@@ -160,7 +160,8 @@ class Marks:
         self._cones.batched_colors = colours[on]
 
     def _draw_pressure(self, found: list[Patches | None]) -> None:
-        points, pressures = [np.zeros((0, 3))], [np.zeros(0)]
+        points: list[Any] = [np.zeros((0, 3))]
+        pressures: list[Any] = [np.zeros(0)]
         for lane, patches in enumerate(found):
             if patches is None or not self.pressure or not len(patches):
                 continue

@@ -69,23 +69,32 @@ def box(mjm: mujoco.MjModel, mjd: mujoco.MjData) -> Box:
     return Box(np.min(corners, axis=0), np.max(corners, axis=0))
 
 
-def place(occupied: Box, lanes: int, nworld: int, mode: Mode, world: int) -> Layout:
-    """Lanes side by side along x; of each, one world, a grid of all, or all in one place with one of them solid."""
+def place(
+    occupied: Box, lanes: int, nworld: int, mode: Mode, world: int, along: NDArray[np.floating] | None = None
+) -> Layout:
+    """Lanes side by side along a level direction; of each, one world, a grid of all, or all in one place.
+
+    Without a direction, along x. Of worlds in one place, one is solid.
+    """
     worlds = (world,) if mode == "one" else tuple(range(nworld))
     width, depth = (max(GAP * float(size), 1e-3) for size in occupied.size[:2])
     width, depth = max(width, 0.35 * depth), max(depth, 0.35 * width)
     columns = math.ceil(math.sqrt(len(worlds) * depth / width)) if mode == "grid" else 1
     columns = min(columns, len(worlds))
     rows = math.ceil(len(worlds) / columns) if mode == "grid" else 1
-    block = columns * width
+    along = np.array([1.0, 0.0, 0.0]) if along is None else along
+    # the next lane begins where this one ends, in x or in y
+    ends = [
+        size / abs(part) for size, part in zip((columns * width, rows * depth), along, strict=False) if abs(part) > 1e-6
+    ]
+    shift = min(ends) * (1.1 if mode == "grid" else 1.0) * along
     offsets = np.zeros((lanes, len(worlds), 3))
     for lane in range(lanes):
-        left = lane * (block + 0.25 * width * (mode == "grid")) if lanes > 1 else 0.0
         for i in range(len(worlds)):
-            place_ = i if mode == "grid" else 0
-            offsets[lane, i] = (left + (place_ % columns) * width, (place_ // columns) * depth, 0.0)
-    offsets[..., 0] -= 0.5 * (offsets[..., 0].min() + offsets[..., 0].max())
-    offsets[..., 1] -= 0.5 * (rows - 1) * depth
+            cell = i if mode == "grid" else 0
+            offsets[lane, i] = lane * shift + [cell % columns * width, cell // columns * depth, 0.0]
+    flat = offsets.reshape(-1, 3)
+    offsets -= 0.5 * (flat.min(axis=0) + flat.max(axis=0))
     opacities = np.ones(len(worlds))
     if mode == "ghosts":
         opacities[:] = max(0.08, 0.5 / max(1, len(worlds) - 1))
@@ -102,20 +111,29 @@ class Look:
     fov: float
 
 
-def look(mjm: mujoco.MjModel, mjd: mujoco.MjData, layout: Layout, fov: float = math.radians(45.0)) -> Look:
-    """A camera that has all worlds in view, from where the model's camera "overview" looks if it has one."""
-    direction = np.array([0.35, -1.0, 0.45])
+def view_direction(mjm: mujoco.MjModel, mjd: mujoco.MjData) -> NDArray[np.floating]:
+    """From a world to its camera: the model's camera "overview" if it has one, else from the front; of length 1."""
     camera = mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_CAMERA, "overview")
     if camera >= 0:
-        direction = mjd.cam_xmat[camera].reshape(3, 3)[:, 2].copy()
+        return mjd.cam_xmat[camera].reshape(3, 3)[:, 2].copy()
+    direction = np.array([0.35, -1.0, 0.45])
+    return direction / np.linalg.norm(direction)
+
+
+def to_the_right(direction: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The level direction that is to the right on the page, of length 1."""
+    right = np.cross([0.0, 0.0, 1.0], direction)
+    length = float(np.linalg.norm(right))
+    return right / length if length > 1e-6 else np.array([1.0, 0.0, 0.0])
+
+
+def look(mjm: mujoco.MjModel, mjd: mujoco.MjData, layout: Layout, fov: float = math.radians(45.0)) -> Look:
+    """A camera that has all worlds in view, from where the model's camera "overview" looks if it has one."""
+    direction = view_direction(mjm, mjd)
     low = layout.offsets.reshape(-1, 3).min(axis=0) + layout.box.low
     high = layout.offsets.reshape(-1, 3).max(axis=0) + layout.box.high
-    if layout.lanes > 1:  # from the front: lanes stand along x
-        direction = np.array([0.15, -1.0, max(0.35, direction[2] / (np.linalg.norm(direction[:2]) + 1e-9))])
-    direction /= np.linalg.norm(direction)
     target, size = 0.5 * (low + high), high - low
-    right = np.cross([0.0, 0.0, 1.0], direction)
-    right = right / np.linalg.norm(right) if np.linalg.norm(right) > 1e-6 else np.array([1.0, 0.0, 0.0])
+    right = to_the_right(direction)
     up = np.cross(direction, right)
     wide, tall = (float(np.abs(axis) @ size) for axis in (right, up))
     # most windows are wider than tall, and the panel covers a part of the width

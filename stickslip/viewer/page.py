@@ -117,7 +117,8 @@ class Page:
         mujoco.mj_comPos(mjm, self._mjd)  # bodies have their poses; cameras need it
         mujoco.mj_camlight(mjm, self._mjd)
         occupied = layouts.box(mjm, self._mjd)
-        self.layout = layouts.place(occupied, len(shots), nworld, self.choices.mode, world)
+        along = layouts.to_the_right(layouts.view_direction(mjm, self._mjd))
+        self.layout = layouts.place(occupied, len(shots), nworld, self.choices.mode, world, along)
         self._bodies = Bodies(self._scene, mjm, self.layout, where, self.choices.everything, self.choices.clear)
         self._marks = Marks(self._scene, mjm, self.layout)
         if len(shots) > 1:

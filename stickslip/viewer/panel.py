@@ -29,7 +29,7 @@ class Panel:
         source: what is shown
         page: where it is shown
         scene: name of the built-in scene, with parameters, or "" for another model
-        own: whether the session steps by itself; beside somebody's own loop it does not, and physics and scene are theirs
+        own: whether the session steps by itself, not beside somebody's loop, to whom physics and scene belong
     """
 
     def __init__(self, server: Any, source: Session | Replay, page: Page, scene: str, own: bool) -> None:

@@ -138,10 +138,8 @@ def from_trajectory(trajectory: Trajectory, label: str = "") -> Clip:
 
 def read(path: Path, scene: str | None) -> tuple[mujoco.MjModel, list[Clip]]:
     """The model and the recordings of a file of `Simulation.record`, `stickslip run` or `stickslip retarget`."""
-    if path.suffix == ".zarr" or _is_saved(path):
-        clips = [from_trajectory(Trajectory.load(path))]
-    else:
-        clips = _plain(path)
+    saved = path.suffix == ".zarr" or _is_saved(path)
+    clips = [from_trajectory(Trajectory.load(path))] if saved else _plain(path)
     name = scene or _scene_beside(path)
     if name is None:
         raise InputError(f"{path} does not say of which scene it is: name it with --scene")

@@ -42,10 +42,11 @@ def _control(
     elif plain and declared.choices:
         control = gui.add_dropdown(name, declared.choices, initial_value=value, hint=hint)
     elif plain and declared.kind in (int, float) and _is_short(declared, value):
-        low, high = declared.kind(declared.low), declared.kind(declared.high)
+        number: Any = declared.kind
+        low, high = number(declared.low), number(declared.high)
         step = 1 if declared.kind is int else (high - low) / _STEPS
         low = low + step if declared.above else low
-        control = gui.add_slider(name, low, high, step, declared.kind(value), hint=hint)
+        control = gui.add_slider(name, low, high, step, number(value), hint=hint)
     else:  # whatever is written on a command line: none, a list, a number of any size
         control = gui.add_text(name, parameters.text(value), hint=hint)
     last = value

@@ -26,9 +26,9 @@ from stickslip.viewer.session import Session
 class Viewer:
     """A page in the browser beside a loop of your own.
 
-    `with ss.Viewer(sim) as viewer: while viewer.is_running(): sim.step(); viewer.sync()`. The page shows the state after
-    each `sync`, at most 30 times a second, and writes pulls, controls and resets into the simulation there. A browser
-    that is slow, or gone, costs the loop nothing. Pause on the page makes `sync` wait.
+    `with ss.Viewer(sim) as viewer: while viewer.is_running(): sim.step(); viewer.sync()`. The page shows the state
+    after each `sync`, at most 30 times a second, and writes pulls, controls and resets into the simulation there. A
+    browser that is slow, or gone, costs the loop nothing. Pause on the page makes `sync` wait.
 
     Args:
         sim: a simulation, or several of one model, side by side
@@ -180,7 +180,7 @@ def _source(
         mjm, clips = replay.read(Path(what), None if scene is None else str(scene))
         return Replay(mjm, clips, paused=paused), ""
     if isinstance(what, Simulation) or not isinstance(what, (str, os.PathLike, mujoco.MjModel)):
-        sims = [what] if isinstance(what, Simulation) else list(what)
+        sims: list[Any] = [what] if isinstance(what, Simulation) else list(what)  # type: ignore[arg-type]
         _check(sims)
         if physics is not None:
             raise InputError("physics is for a scene; a simulation has its own")
