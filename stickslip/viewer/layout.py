@@ -140,4 +140,4 @@ def look(mjm: mujoco.MjModel, mjd: mujoco.MjData, layout: Layout, fov: float = m
     half = 0.5 * max(tall, wide / 1.1)
     distance = half / math.tan(0.5 * fov) + 0.5 * float(np.abs(direction) @ size)
     target = target + 0.42 * distance * math.tan(0.5 * fov) * right  # the panel covers the right of the page
-    return Look(target + 1.15 * distance * direction, target, fov)
+    return Look(target + distance * direction, target, fov)
