@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from stickslip.simulation import Trajectory as Trajectory
     from stickslip.simulation import Uniform as Uniform
     from stickslip.state import State as State
+    from stickslip.viewer import Viewer as Viewer
+    from stickslip.viewer import view as view
 
 _WHERE = {
     "stickslip.decomposition": "decompose",
@@ -54,6 +56,7 @@ _WHERE = {
     "stickslip.readout": "Patches",
     "stickslip.simulation": "Offset Scale Simulation Trajectory Uniform",
     "stickslip.state": "State",
+    "stickslip.viewer": "Viewer view",
 }
 """Public names by module; the classes of the built-in physics come from their registry."""
 _MODULES = {name: module for module, names in _WHERE.items() for name in names.split()} | _registry.public()

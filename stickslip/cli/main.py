@@ -17,6 +17,7 @@ from stickslip.cli.commands.points import Points
 from stickslip.cli.commands.retarget import Motions, Retarget
 from stickslip.cli.commands.run import Run, refuse_former
 from stickslip.cli.commands.scenes import Physics, Scenes
+from stickslip.cli.commands.view import Gallery, View
 from stickslip.cli.status import FAILED, INTERRUPTED, OK, USAGE
 from stickslip.errors import InputError, StickslipError
 
@@ -32,6 +33,8 @@ Command = (
     | Annotated[Motions, tyro.conf.subcommand(name="motions")]
     | Annotated[BenchGroup, tyro.conf.subcommand(name="bench")]
     | Annotated[Demo, tyro.conf.subcommand(name="demo")]
+    | Annotated[View, tyro.conf.subcommand(name="view")]
+    | Annotated[Gallery, tyro.conf.subcommand(name="gallery")]
 )
 
 
