@@ -165,6 +165,7 @@ def test_stored_results_are_whole_and_measured():
     assert {path.stem for path in stored if path.parent.name == "cpu"} == set(EXPERIMENTS)
     assert {path.stem for path in stored if path.parent.name == "h200"} == {
         "particles",
+        "patch-cost",
         "penetration",
         "plan-delay",
         "plan-mismatch",
@@ -200,6 +201,18 @@ def test_the_humanoid_follows_all_motions_on_the_h200():
     for name in ("base_pos", "base_rot"):
         errors = {k: [result.metric(k, case, name) for case in result.cases] for k in ("cone-sweep", "mujoco")}
         assert sum(errors["cone-sweep"]) <= 1.05 * sum(errors["mujoco"]), name
+
+
+def test_contact_patches_on_the_h200():
+    """The targets of hydroelastic contact: eight boxes in each of 4096 worlds. Round bodies miss two of them."""
+    result = load(ROOT / "benchmarks" / "results" / "h200" / "patch-cost.json")
+    boxes, rounds = "8 boxes, patches", "8 round bodies, patches"
+    assert result.metric("icf", boxes, "geometry_ms") <= 1.0
+    assert result.metric("icf", boxes, "patches_over_points") <= 3.0
+    for case, within in ((boxes, 0.05), (rounds, 0.2)):
+        for label in ("icf", "cenic"):
+            assert abs(result.metric(label, case, "force_percent")) <= within
+            assert result.metric(label, case, "rate_over_drake") >= 100.0
 
 
 def test_the_readme_is_in_step_with_the_stored_results():

@@ -69,3 +69,25 @@ def test_cylinder_at_the_side_of_a_box() -> None:
     assert beyond < 0.3 and stiff < 0.2
     assert crossing < 0.12
     assert away < 0.02
+
+
+def test_cylinder_that_stands_over_the_side_of_a_box() -> None:
+    """Its force falls with the area on the box, from that of the whole cap, without a jump."""
+    places = np.linspace(0.07, 0.1, 31)
+    pairs = [
+        (
+            Body("box", HALF, (0.0, 0.0, -0.05), modulus=1e7),
+            Body("cylinder", (0.02, 0.05), (x, y, 0.04903), modulus=1e7),
+        )
+        for x in places.tolist()
+        for y in (0.0, 0.013)
+    ]
+    sim = ss.Simulation(model_of(pairs), ss.Icf(speculative_margin=0.0), nconmax=32 * len(pairs))
+    sim.forward()
+    found = points_in(sim)
+    forces = np.array([-force(found[2 * i + 1, 2 * i]) for i in range(len(pairs))]).reshape(-1, 2, 3)
+    np.testing.assert_allclose(forces[:, 1], forces[:, 0], atol=1e-2)  # the side is straight
+    up = forces[:, 0, 2]
+    assert (np.abs(forces[:, 0, 0]) < 0.05 * up).all()
+    assert (np.diff(up) < 0.01).all() and (np.diff(up) > -0.05 * up[0]).all()
+    assert 0.45 < up[-1] / up[0] < 0.52  # half of the cap
