@@ -125,7 +125,7 @@ def run(
     for number, geom in given:
         mesh = int(mjm.geom_dataid[number])
         if mesh not in made:
-            source = coacd.Mesh(_asset_vertices(mjm, mesh), mesh_triangles(mjm, mesh))
+            source = coacd.Mesh(_asset_vertices(mjm, mesh), mesh_triangles(mjm, mesh).astype(np.int32))
             made[mesh] = coacd.run_coacd(source, threshold=threshold, decimate=True, max_ch_vertex=vertices, seed=seed)
         pieces = made[mesh]
         label = geom.name or str(number)
