@@ -223,7 +223,7 @@ BALL = """
 
 
 def test_ball_in_the_corner() -> None:
-    """A ball rests in the inner corner of an L, on both arms; its hull pushes the ball out."""
+    """A ball rests in the inner corner of an L, on both arms; in its hull there is no such corner."""
     needs_coacd()
     body = FLOOR + geom('friction="0.1" user="0 0 0 1e6 0"')
     option = '<option gravity="-6 -6 0"/>'
@@ -237,7 +237,7 @@ def test_ball_in_the_corner() -> None:
         warnings.simplefilter("always")
         sim = settled(text, 20)
     assert ["more volume: geom 'part' by 48 %; `stickslip.decompose`" in str(w.message) for w in said] == [True]  # once
-    assert np.linalg.norm(sim.qpos.numpy()[0, :2] - 0.045) > 0.01
+    assert len(sim.patches()) == 1
 
 
 def test_ring_on_a_peg() -> None:
