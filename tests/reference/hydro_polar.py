@@ -127,6 +127,34 @@ def start(pair: Pair) -> tuple[Array, Array]:
     return x, n / np.linalg.norm(n)
 
 
+def start_of_cylinder(pair: Pair) -> tuple[Array, Array, Array, Array]:
+    """Of a cylinder on a plane, in closed form: deepest place, middle, normal into the plane, and half sizes (2,).
+
+    A patch with corners depends on its centre, which is known to `CENTRED` only: so both start at one place. In the
+    section through the axis and across the plane, the cylinder is a rectangle, cut by the line of the plane.
+    """
+    up, (big, half) = pair.pose_a.rot[:, 2], pair.b.size[:2]
+    centre, axis = pair.pose_b.pos, pair.pose_b.rot[:, 2]
+    height = float(up @ (centre - pair.pose_a.pos))
+    axis = axis if up @ axis < 0.0 else -axis
+    axial = float(-up @ axis)
+    radial = float(np.sqrt(max(0.0, 1.0 - axial**2)))
+    down = (-up - axial * axis) / radial if radial > 0.0 else np.zeros(3)
+    deepest = min((big * radial + half * axial - height) / (radial + axial), big, half)
+    x = centre + (big - deepest) * down + (half - deepest) * axis
+    if deepest <= 0.0:
+        return x, x, -up, np.zeros(2)
+    if radial >= axial:
+        low = np.clip((height - radial * big) / axial, -half, half) if axial > 0.0 else -half
+        z = 0.5 * (low + half)
+        q, along = (height - axial * z) / radial, 0.5 * (half - low) / radial
+    else:
+        low = np.clip((height - axial * half) / radial, -big, big) if radial > 0.0 else -big
+        q = 0.5 * (low + big)
+        z, along = (height - radial * q) / axial, 0.5 * (big - low) / axial
+    return x, centre + q * down + z * axis, -up, np.array([along, np.sqrt(max(0.0, big**2 - q**2))])
+
+
 # one lane: height and rim
 
 
@@ -273,14 +301,19 @@ def circle(m: int) -> Array:
 
 def patch(pair: Pair, m: int, g: int, margin: float = 0.0, passes: int = 6) -> Points:
     """M x G points, or none if the geoms are farther apart than the margin."""
-    x, n = start(pair)
+    size = np.zeros(2)
+    if pair.a.shape == "plane" and pair.b.shape == "cylinder":
+        x, middle, n, size = start_of_cylinder(pair)
+    else:
+        x, n = start(pair)
+        middle = x
     top = surface(pair, x[None], n, np.zeros(1))
     ahead = margin * steepest(pair.a, pair.b)
     if top.p[0] <= -ahead:
         return none()
     level = min(0.0, float(top.p[0]) - ahead)
-    x = top.pos[0]
-    stretch = 0.1 * pair.reach * np.eye(2)
+    x = surface(pair, middle[None], n, np.zeros(1)).pos[0]
+    stretch = np.diag(size) if size.all() else 0.1 * pair.reach * np.eye(2)
     smooth = is_smooth(pair, x, pair.reach)
     for _ in range(passes):
         across = frame(pair, n)
