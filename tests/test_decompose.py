@@ -222,22 +222,33 @@ BALL = """
     </body>"""
 
 
+def ball_in_angle() -> str:
+    """An L with a ball in its inner corner, and gravity into that corner."""
+    body = FLOOR + geom('friction="0.1" user="0 0 0 1e6 0"')
+    return xml(angle(), BALL, world=body, more='<option gravity="-6 -6 0"/>')
+
+
 def test_ball_in_the_corner() -> None:
     """A ball rests in the inner corner of an L, on both arms; in its hull there is no such corner."""
     needs_coacd()
-    body = FLOOR + geom('friction="0.1" user="0 0 0 1e6 0"')
-    option = '<option gravity="-6 -6 0"/>'
-    text = xml(angle(), BALL, world=body, more=option)
-    sim = settled(ss.decompose(text), 200)
+    sim = settled(ss.decompose(ball_in_angle()), 200)
     patches = sim.patches()
     assert len(patches) == 2
     np.testing.assert_allclose(np.abs(patches.force.sum(axis=0)), [0.6, 0.6, 0.0], atol=1e-3)
     np.testing.assert_allclose(sim.qpos.numpy()[0, :2], 0.045, atol=5e-4)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        sim = settled(text, 20)
+        sim = settled(ball_in_angle(), 20)
     assert ["more volume: geom 'part' by 48 %; `stickslip.decompose`" in str(w.message) for w in said] == [True]  # once
     assert len(sim.patches()) == 1
+
+
+@pytest.mark.xfail(strict=True, reason="a ball wholly inside of a hull: the direction of its force is arbitrary")
+@pytest.mark.filterwarnings("ignore:.*more volume")
+def test_ball_is_pushed_out_of_a_hull() -> None:
+    """The known fault of `hydro/README.md`."""
+    sim = settled(ball_in_angle(), 20)
+    assert np.linalg.norm(sim.qpos.numpy()[0, :2] - 0.045) > 0.01
 
 
 def test_ring_on_a_peg() -> None:

@@ -111,7 +111,7 @@ class Page:
     def _build(
         self, mjm: mujoco.MjModel, shots: tuple[Shot, ...], where: list[Poses], nworld: int, world: int, keep: bool
     ) -> None:
-        """Everything anew: lanes, worlds or model have changed."""
+        """Rebuild everything: lanes, worlds or model have changed."""
         self._remove()
         assert self._mjd is not None
         mujoco.mj_comPos(mjm, self._mjd)  # bodies have their poses; cameras need it

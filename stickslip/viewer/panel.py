@@ -187,7 +187,7 @@ class Panel:
         except StickslipError as error:
             client.add_notification("not possible", str(error), auto_close_seconds=10.0, color="red")
 
-    # --- built anew when lanes or model change ---
+    # --- rebuilt when lanes or model change ---
 
     def _rebuild(self, frame: Frame) -> None:
         for part in self._made:
@@ -272,7 +272,7 @@ class Panel:
             settings.add(self._gui, inner, values, change)
 
     def _add_scene(self, source: Session) -> None:
-        """The parameters of a built-in scene; a change builds it anew."""
+        """The parameters of a built-in scene; a change rebuilds it."""
         if not self._scene:
             self._made.append(self._gui.add_markdown("Not a built-in scene: it has no parameters."))
             return

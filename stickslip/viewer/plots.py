@@ -27,7 +27,7 @@ def colour(label: str) -> str:
 
 
 class Plots:
-    """The plots, made anew when lanes change."""
+    """The plots, rebuilt when lanes change."""
 
     def __init__(self, gui: Any, mjm: mujoco.MjModel, labels: list[str]) -> None:
         self._mjm, self._labels = mjm, labels

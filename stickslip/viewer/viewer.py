@@ -123,7 +123,7 @@ class Viewer:
                     self._panel.idle()
                 else:
                     mjm = self._source.mjm
-                    if len(frame.shots[0].qpos[0]) == mjm.nq:  # else the scene has just been built anew
+                    if len(frame.shots[0].qpos[0]) == mjm.nq:  # else the scene has just been rebuilt
                         self._page.draw(mjm, frame)
                         self._panel.update(mjm, frame)
             except Exception as error:  # a drawing that fails must not end the simulation
