@@ -16,6 +16,7 @@ import warp as wp
 from numpy.typing import ArrayLike, NDArray
 
 from stickslip.errors import Unsupported
+from stickslip.readout import readout
 from stickslip.state import INTEGRATION, State
 
 if TYPE_CHECKING:
@@ -305,6 +306,15 @@ class Physics(abc.ABC, Generic[M, D]):
         It only launches kernels and copies on the device: it is captured, also if `step` is not capturable.
         """
         raise Unsupported(f"{self.name} has no forward(): it shows no poses and sensors")
+
+    @readout
+    def kinematics(self, m: M, d: D) -> None:
+        """Poses, velocities and the sensors that read only these, of the present state; no array of `arrays` changes.
+
+        Contacts, accelerations and sensors of forces stay those of the last step. It only launches kernels and copies
+        on the device.
+        """
+        raise Unsupported(f"{self.name} has no kinematics(): take forward()")
 
     def field(self, m: M, d: D, name: str) -> Any:
         """The device array of MuJoCo's name, (nworld, ...), if this physics has or computes it; else None."""

@@ -335,6 +335,15 @@ class Threaded(CountingPhysics[Models, Shards]):
         self._each(d, of)
         return d
 
+    @readout
+    def kinematics(self, m: Models, d: Shards) -> None:
+        def of(shard: Shard) -> None:
+            shard.read()
+            shard.physics.kinematics(shard._m, shard.d)
+            shard.write()
+
+        self._each(d, of)
+
     def make_contacts(self, m: Models, d: Shards) -> DeviceContacts:
         raise Unsupported("with threads, contacts are in one list on the host only: contacts(), or leave threads at 1")
 

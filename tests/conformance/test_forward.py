@@ -173,3 +173,35 @@ def test_nothing_is_woken(device: str) -> None:
         support.assert_same(sim.state, plain.state, device)
     np.testing.assert_array_equal(sim.d.tree_asleep.numpy(), plain.d.tree_asleep.numpy())
     assert (sim.d.tree_asleep.numpy() >= 0).any()
+
+
+def test_kinematics_are_those_of_the_state(physics: ss.Physics, device: str) -> None:
+    """Poses and sensors of position and velocity are MuJoCo's; the next step does not notice the call."""
+    if physics.promises.free_bodies_only or physics.promises.poses_only:
+        sim = ss.Simulation("sliding-cube", physics, device=device)
+        sim.qpos = sim.qpos.numpy() + 0.01
+        sim.kinematics()
+        np.testing.assert_allclose(sim.body(1).xpos.numpy()[0], sim.qpos.numpy()[0, :3], atol=1e-6)
+        return
+    sim, twin = (ss.Simulation(SENSORS, physics, nworld=2, device=device) for _ in range(2))
+    mjm = sim.mjm
+    forces = mjm.sensor_needstage == int(mujoco.mjtStage.mjSTAGE_ACC)
+    adr = np.repeat(np.arange(mjm.nsensor), mjm.sensor_dim)
+    for each in (sim, twin):
+        each.ctrl = [0.3]
+        each.step(7)
+    last = sim.sensordata.numpy().copy()
+    sim.kinematics()
+    for w in range(2):
+        want = mujoco_at(sim, w)
+        np.testing.assert_allclose(sim.find_field("xpos").numpy()[w], want.xpos, atol=2e-5)
+        np.testing.assert_allclose(
+            sim.sensordata.numpy()[w][~forces[adr]], want.sensordata[~forces[adr]], rtol=2e-4, atol=2e-4
+        )
+    assert np.abs(last - sim.sensordata.numpy())[:, ~forces[adr]].max() > 1e-6  # the step's are older
+    assert support.same_bits(last[:, forces[adr]], sim.sensordata.numpy()[:, forces[adr]])
+    for each in (sim, twin):
+        each.step(5)
+    if device == "cpu":
+        assert support.same_bits(sim.qpos.numpy(), twin.qpos.numpy())
+        assert support.same_bits(sim.qvel.numpy(), twin.qvel.numpy())

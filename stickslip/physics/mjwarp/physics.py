@@ -24,6 +24,7 @@ from stickslip.physics.mjwarp.fields import MODEL_FIELDS, OPTION_FIELDS, check, 
 from stickslip.physics.mjwarp.friction import check_frictionloss
 from stickslip.physics.mjwarp.health import health_of
 from stickslip.physics.mjwarp.touches import count_touches
+from stickslip.readout import readout
 from stickslip.state import ENTRIES, INTEGRATION, SHARED, State, parts_of
 
 ModelT = TypeVar("ModelT", bound=mjw.Model)
@@ -251,6 +252,12 @@ class WarpPhysics(GrowingPhysics[ModelT, DataT]):
                 stage()
         else:
             self.advance(m, d)
+
+    @readout
+    def kinematics(self, m: ModelT, d: DataT) -> None:
+        from stickslip.physics.mjwarp.kinematics import find_kinematics
+
+        find_kinematics(m, d, poses_only=self.promises.poses_only)
 
     def field(self, m: ModelT, d: DataT, name: str) -> wp.array | None:
         found = getattr(d, name, None)
