@@ -12,6 +12,7 @@ from stickslip import __version__, interrupts
 from stickslip.cli.commands.bench import BenchGroup
 from stickslip.cli.commands.decompose import Decompose
 from stickslip.cli.commands.demo import Demo
+from stickslip.cli.commands.learn import Envs, Play, ScorePolicy, Train
 from stickslip.cli.commands.plan import Plan, Tasks
 from stickslip.cli.commands.points import Points
 from stickslip.cli.commands.retarget import Motions, Retarget
@@ -31,6 +32,10 @@ Command = (
     | Annotated[Tasks, tyro.conf.subcommand(name="tasks")]
     | Annotated[Retarget, tyro.conf.subcommand(name="retarget")]
     | Annotated[Motions, tyro.conf.subcommand(name="motions")]
+    | Annotated[Envs, tyro.conf.subcommand(name="envs")]
+    | Annotated[Train, tyro.conf.subcommand(name="train")]
+    | Annotated[Play, tyro.conf.subcommand(name="play")]
+    | Annotated[ScorePolicy, tyro.conf.subcommand(name="score")]
     | Annotated[BenchGroup, tyro.conf.subcommand(name="bench")]
     | Annotated[Demo, tyro.conf.subcommand(name="demo")]
     | Annotated[View, tyro.conf.subcommand(name="view")]

@@ -64,9 +64,9 @@ class Observation(Inputs):
 
     @readout
     def kinematics(self) -> None:
-        """Find poses, velocities and the sensors that read only these, of the present state: `forward` without contacts.
+        """Find poses, velocities and the sensors that read only these, of the present state; no contacts.
 
-        Takes a small part of the time of `forward`. Contacts, accelerations, and sensors of forces and of contact stay
+        It takes a small part of the time of `forward`. Contacts, accelerations, and sensors of force and contact stay
         those of the last step. It only launches, so that a graph of your own can record it after a first call.
         """
         with wp.ScopedDevice(self.device), compilation.quiet():

@@ -6,7 +6,7 @@ from typing import Any
 
 import mujoco
 
-from stickslip import parameters, scenes, spec
+from stickslip import films, parameters, scenes, spec
 from stickslip.errors import StickslipError
 from stickslip.physics.registry import PHYSICS, names
 from stickslip.viewer import film, settings
@@ -162,7 +162,7 @@ class Panel:
         def _(event: Any) -> None:
             if event.client is not None:
                 pixels = event.client.get_render(height=900, width=1600)
-                event.client.send_file_download(f"{name}.png", film.png(pixels), save_immediately=True)
+                event.client.send_file_download(f"{name}.png", films.png(pixels), save_immediately=True)
 
     def _download(self, client: Any, name: str, kind: str) -> None:
         if kind == ".viser":

@@ -4,11 +4,12 @@ import mujoco_warp as mjw
 
 from stickslip import compilation
 from stickslip.physics.mjwarp import private
+from stickslip.physics.mjwarp.model import Model
 from stickslip.physics.mjwarp.smooth.smooth import find_smooth, is_fused
 from stickslip.physics.mjwarp.stages import find_poses
 
 
-def find_kinematics(m: mjw.Model, d: mjw.Data, *, poses_only: bool = False) -> None:
+def find_kinematics(m: Model, d: mjw.Data, *, poses_only: bool = False) -> None:
     """Find them; contacts, accelerations and the sensors of forces stay those of the last step.
 
     Args:

@@ -257,7 +257,7 @@ class WarpPhysics(GrowingPhysics[ModelT, DataT]):
     def kinematics(self, m: ModelT, d: DataT) -> None:
         from stickslip.physics.mjwarp.kinematics import find_kinematics
 
-        find_kinematics(m, d, poses_only=self.promises.poses_only)
+        find_kinematics(m, d, poses_only=self.promises.poses_only)  # type: ignore[arg-type]
 
     def field(self, m: ModelT, d: DataT, name: str) -> wp.array | None:
         found = getattr(d, name, None)

@@ -1,0 +1,426 @@
+"""Env: many worlds of a task, torch in and torch out, on the device of the simulation."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import torch
+import warp as wp
+
+from stickslip import compilation
+from stickslip.envs.accounts import Accounts
+from stickslip.envs.control import Control
+from stickslip.envs.graph import Recorded, no_host_reads
+from stickslip.envs.kicks import Kicks
+from stickslip.envs.observe import Observer, called, one_each
+from stickslip.envs.random import Random
+from stickslip.envs.starts import Starts
+from stickslip.envs.state import State
+from stickslip.envs.task import Task
+from stickslip.errors import InputError, Unsupported
+from stickslip.simulation import Simulation
+
+Autoreset = Literal["same-step", "next-step", "disabled"]
+AUTORESET = ("same-step", "next-step", "disabled")
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """What a control step gives; tensors on the device, first axis worlds.
+
+    Attributes:
+        observation: for the policy; where an episode has ended, that of the next episode's start   (nworld, n)
+        critic: for the critic                                                                      (nworld, m)
+        reward: of this step                                                                        (nworld,)
+        terminated: the episode has ended in a state of the task, or is no longer finite            (nworld,)
+        truncated: the episode has ended by time-out                                                (nworld,)
+        final: the observation before any reset, also of worlds whose episode goes on               (nworld, n)
+        final_critic: the same for the critic                                                       (nworld, m)
+        success: whether a world has succeeded at the end of this step                              (nworld,)
+    """
+
+    observation: torch.Tensor
+    critic: torch.Tensor
+    reward: torch.Tensor
+    terminated: torch.Tensor
+    truncated: torch.Tensor
+    final: torch.Tensor
+    final_critic: torch.Tensor
+    success: torch.Tensor
+
+    @property
+    def done(self) -> torch.Tensor:
+        """Whether the episode has ended, (nworld,)."""
+        return self.terminated | self.truncated
+
+    def clone(self) -> "Step":
+        """A copy."""
+        return Step(*(getattr(self, field.name).clone() for field in dataclasses.fields(self)))
+
+
+class Env:
+    """Many worlds of a task.
+
+    Worlds that end begin the next episode by themselves, with randomised start and model. Worlds that are no longer
+    finite end, too, and are counted. On a GPU a control step is one graph, and nothing waits for the device.
+
+    Args:
+        sim: a simulation of the task's model and timestep; `stickslip.envs.make` builds it
+        task: the task
+        seed: of all random numbers
+        autoreset: when a world that has ended starts again: in the same step, in the next one, or by `reset` only
+        check: look at actions and rewards on the host in each step, and raise; None: on a CPU. Otherwise they are
+            looked at on the device, and `health` tells
+        record: record a control step into a graph; None: on CUDA, if the physics can be captured
+    """
+
+    def __init__(
+        self,
+        sim: Simulation,
+        task: Task,
+        *,
+        seed: int = 0,
+        autoreset: Autoreset = "same-step",
+        check: bool | None = None,
+        record: bool | None = None,
+    ) -> None:
+        if autoreset not in AUTORESET:
+            raise InputError(f"autoreset is {autoreset!r}: it must be one of {', '.join(AUTORESET)}")
+        if abs(sim.mjm.opt.timestep - task.timestep) > 1e-9:
+            raise InputError(
+                f"the simulation's timestep is {sim.mjm.opt.timestep:g} s, that of task {task.name!r} "
+                f"{task.timestep:g} s: build it with timestep={task.timestep:g}, or take stickslip.envs.make"
+            )
+        self.sim, self.task, self.autoreset = sim, task, autoreset
+        self.nworld = sim.nworld
+        self.device = torch.device(wp.device_to_torch(sim.device))
+        self._check = not sim.device.is_cuda if check is None else check
+        self._record = self._may_record(record)
+        self._seed = int(seed)
+        self._random = Random(self.nworld, seed, self.device)
+        memory = {name: torch.zeros((self.nworld, *shape), device=self.device) for name, shape in task.memory.items()}
+        self._control = Control(task, sim.mjm, wp.to_torch(sim.ctrl, requires_grad=False))
+        self.naction = self._control.naction
+        self.state = State(sim, self.naction, task.dt, memory, self._random)
+        self._kicks = Kicks(task, self.state)
+        self._starts = Starts(sim, task, self.state, self._seed)
+        self._accounts = Accounts(self.nworld, list(task.rewards), self.device, task.dt)
+        self._asked = torch.zeros((self.nworld, self.naction), device=self.device)
+        self._everywhere = torch.ones(self.nworld, dtype=torch.bool, device=self.device)
+        self._over = torch.zeros_like(self._everywhere)
+        """Worlds whose episode has ended and that have not started again."""
+        self._graph: Recorded | None = None
+        self._out: Step | None = None
+        self._closed = False
+        self._begin()
+
+    def _may_record(self, record: bool | None) -> bool:
+        possible = self.sim.device.is_cuda and self.sim.physics.capturable
+        if record and not possible:
+            raise Unsupported(
+                f"record=True: {self.sim.physics.name} on {self.sim.device.alias} cannot be recorded; leave it out"
+            )
+        return possible if record is None else record
+
+    def _begin(self) -> None:
+        """Start all worlds, and check every term once."""
+        sim, task, state = self.sim, self.task, self.state
+        sim.compile()
+        self._random.begin()
+        self._starts.start(self._everywhere)
+        self._control.start(self._everywhere, state)
+        for name, reward in task.rewards.items():
+            one_each(f"reward {name!r}", reward.value, state)
+        for name, term in task.terminations.items():
+            one_each(f"termination {name!r}", term, state, flags=True)
+        if task.success is not None:
+            one_each("success", task.success, state, flags=True)
+        self._observer = Observer("observation", task.observations, state, noisy=True)
+        self._critic = Observer("critic", {**task.observations, **task.critic}, state, noisy=False)
+        self._names = tuple(task.rewards)
+
+    # --- what callers see ---
+
+    @property
+    def dt(self) -> float:
+        """Duration of a control step [s]."""
+        return self.task.dt
+
+    @property
+    def nobservation(self) -> int:
+        """Numbers in an observation."""
+        return self._observer.size
+
+    @property
+    def ncritic(self) -> int:
+        """Numbers that the critic sees."""
+        return self._critic.size
+
+    @property
+    def limit(self) -> float:
+        """Largest size of an action."""
+        return self._control.limit
+
+    @property
+    def observations(self) -> Mapping[str, slice]:
+        """Where each part of the observation is, by name."""
+        return dict(self._observer.slices)
+
+    def reset(self, mask: Any = None, *, seed: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Start all worlds, or those in a mask, (nworld,) of bool; the observations of all, for policy and critic.
+
+        Args:
+            mask: worlds to start; None: all
+            seed: begin all random numbers again with this seed
+        """
+        self._open()
+        if seed is not None:
+            if mask is not None:
+                raise InputError("seed is for all worlds: leave out mask, or seed")
+            self._random.reseed(seed)
+        chosen = self._everywhere if mask is None else torch.as_tensor(mask, dtype=torch.bool, device=self.device)
+        if tuple(chosen.shape) != (self.nworld,):
+            raise InputError(f"mask has shape {tuple(chosen.shape)}: it must be ({self.nworld},)")
+        self._random.begin()
+        self._restart(chosen)
+        return self._observe(chosen)
+
+    def step(self, action: Any) -> Step:
+        """Advance all worlds by a control step.
+
+        Args:
+            action: (nworld, naction), within `limit`; what is beyond it is cut off
+        """
+        self._open()
+        self._give(action)
+        if self._record and self._graph is None:
+            self._graph = self._recorded()
+        if self._graph is not None:
+            self._graph.replay()
+        elif self._check:
+            self._checked()
+        else:
+            self._advance()
+        assert self._out is not None
+        return self._out.clone() if self._graph is not None else self._out
+
+    def log(self) -> dict[str, float]:
+        """Means over the episodes that ended since the last call, and counts; waits for the device."""
+        return self._accounts.taken()
+
+    def lately(self) -> dict[str, torch.Tensor]:
+        """Means over the episodes of about the last hundred control steps; on the device, waits for nothing."""
+        return self._accounts.lately()
+
+    def health(self) -> list[str]:
+        """What is wrong, one sentence each; empty if all is well. Waits for the device."""
+        found = list(self.sim.health().messages)
+        for name, times in zip(self._names, self._accounts.unfit(), strict=True):
+            if times:
+                found.append(f"reward {name!r} was not finite {times} times and counted as 0: check what it divides by")
+        return found
+
+    def poses(self, world: int = 0) -> tuple[Any, ...]:
+        """What a picture of a world needs: positions, and positions and orientations of mocap bodies; on the host."""
+        sim = self.sim
+        mocap = (sim.mocap_pos, sim.mocap_quat) if sim.mjm.nmocap else ()
+        return tuple(array.numpy()[world].copy() for array in (sim.qpos, *mocap))
+
+    def close(self) -> None:
+        """Drop the simulation."""
+        self._closed = True
+        self._graph = None
+
+    # --- a control step ---
+
+    def _open(self) -> None:
+        if self._closed:
+            raise InputError("the environment is closed: make another one")
+
+    def _give(self, action: Any) -> None:
+        """Check actions, and copy them to the device."""
+        given = torch.as_tensor(action)
+        if tuple(given.shape) != (self.nworld, self.naction):
+            raise InputError(f"action has shape {tuple(given.shape)}: it must be ({self.nworld}, {self.naction})")
+        if given.is_complex() or given.dtype is torch.bool:
+            raise InputError(f"action is of {given.dtype}: it must be real numbers")
+        if self._check:
+            fine = torch.isfinite(given).all(dim=1)
+            if not bool(fine.all()):
+                worlds = torch.nonzero(~fine)[:, 0].tolist()
+                raise InputError(f"action is not finite in {_these(worlds)}: check the policy that gives it")
+            if self.autoreset == "disabled" and bool(self._over.any()):
+                worlds = torch.nonzero(self._over)[:, 0].tolist()
+                raise InputError(f"the episode is over in {_these(worlds)}: start them with reset(mask)")
+        self._asked.copy_(given)
+
+    def _checked(self) -> None:
+        """Advance; if a part of the reward is not finite, raise, with everything as before."""
+        with self._undone_on_error():
+            self._advance()
+            for name, times in zip(self._names, self._accounts.unfit(), strict=True):
+                if times:
+                    worlds = torch.nonzero(self._unfit_worlds[name])[:, 0].tolist()
+                    raise InputError(
+                        f"reward {name!r} is not finite in {_these(worlds)}: check what it divides by; the worlds are "
+                        "as before this step"
+                    )
+
+    @contextmanager
+    def _undone_on_error(self) -> Iterator[None]:
+        state = self.sim.get_state(device=True)
+        kept = {name: tensor.clone() for name, tensor in self._buffers().items()}
+        try:
+            yield
+        except InputError:
+            self.sim.set_state(state)
+            for name, tensor in self._buffers().items():
+                tensor.copy_(kept[name])
+            self.sim.kinematics()
+            raise
+
+    def _buffers(self) -> dict[str, torch.Tensor]:
+        """All that is kept from step to step beside the simulation."""
+        state = self.state
+        own = {name: getattr(state, name) for name in ("action", "previous", "elapsed", "done", "succeeded")}
+        parts = {
+            "memory": state.memory,
+            "control": self._control.buffers(),
+            "kicks": self._kicks.buffers(),
+            "accounts": self._accounts.buffers(),
+            "observer": self._observer.buffers(),
+            "critic": self._critic.buffers(),
+        }
+        inner = {f"{part}.{name}": tensor for part, found in parts.items() for name, tensor in found.items()}
+        return {**own, **inner, "over": self._over, "moment": self._random.moment}
+
+    def _advance(self) -> None:
+        """A control step; what it gives is in `_out`."""
+        state, task = self.state, self.task
+        self._random.begin()
+        refused = self._control.take(self._asked, state)
+        self._kicks.kick(state)
+        for first, n in self._control.pieces:
+            self._control.apply(first)
+            self.sim.step(n)
+        self.sim.kinematics()
+        state.elapsed += 1
+        if task.update is not None:
+            self._starts.remember("update", task.update(state), self._everywhere)
+        finite = torch.isfinite(state.qpos).all(dim=1) & torch.isfinite(state.qvel).all(dim=1)
+        terminated, truncated, success = self._ends(finite)
+        reward = self._reward(finite)
+        final, final_critic = self._observer.observe(state), self._critic.observe(state)
+        final, final_critic = (torch.where(finite[:, None], one, 0.0) for one in (final, final_critic))
+        if self.autoreset == "next-step":  # worlds that were over start now; this step was none of theirs
+            starting = self._over.clone()
+            reward = torch.where(starting, 0.0, reward)
+            terminated, truncated = terminated & ~starting, truncated & ~starting
+            done = terminated | truncated
+        else:
+            done = (terminated | truncated) & ~self._over
+            starting = done
+        self._accounts.count(~finite & done, refused)
+        self._accounts.end(done, state.elapsed, success, terminated)
+        if task.curriculum is not None:
+            state.done.copy_(done)
+            state.succeeded.copy_(success)
+            self._starts.remember("curriculum", task.curriculum(state), done)
+        if self.autoreset == "disabled":
+            self._over |= done
+            observation, critic = final, final_critic
+        else:
+            observation, critic = self._started(starting, final, final_critic)
+            if self.autoreset == "next-step":
+                self._over.copy_(done)
+        self._out = Step(observation, critic, reward, terminated, truncated, final, final_critic, success)
+
+    def _ends(self, finite: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Which worlds end in a state of the task, which by time-out, and which have succeeded."""
+        state, task = self.state, self.task
+        terminated = ~finite
+        for term in task.terminations.values():
+            terminated = terminated | term(state)
+        truncated = torch.zeros_like(terminated)
+        if task.longest is not None:
+            truncated = (state.elapsed >= task.longest) & ~terminated
+        success = torch.zeros_like(terminated) if task.success is None else task.success(state) & finite
+        return terminated, truncated, success
+
+    def _reward(self, finite: torch.Tensor) -> torch.Tensor:
+        """The sum of its parts; a part that is not finite counts as 0, and is counted."""
+        parts, unfit = [], {}
+        for name, reward in self.task.rewards.items():
+            value = reward.value(self.state).float() * (reward.weight if reward.once else reward.weight * self.dt)
+            fine = torch.isfinite(value)
+            unfit[name] = ~fine & finite & ~self._over
+            parts.append(torch.where(fine & finite, value, 0.0))
+        self._unfit_worlds = unfit
+        found = torch.stack(parts, dim=1)
+        self._accounts.add(torch.where(self._over[:, None], 0.0, found), torch.stack(list(unfit.values())).sum(dim=1))
+        return found.sum(dim=1)
+
+    def _started(
+        self, starting: torch.Tensor, final: torch.Tensor, final_critic: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Start worlds; the observations of these, and of the others as they are."""
+        if not self.sim.device.is_cuda and not bool(starting.any()):
+            return final, final_critic
+        self._restart(starting)
+        observation, critic = self._observe(starting)
+        return (
+            torch.where(starting[:, None], observation, final),
+            torch.where(starting[:, None], critic, final_critic),
+        )
+
+    def _restart(self, mask: torch.Tensor) -> None:
+        state = self.state
+        self._starts.start(mask)
+        self._control.start(mask, state)
+        self._kicks.start(mask, state)
+        state.elapsed.copy_(torch.where(mask, 0, state.elapsed))
+        self._over &= ~mask
+
+    def _observe(self, started: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self._observer.observe(self.state, started), self._critic.observe(self.state, started)
+
+    # --- the graph ---
+
+    def _recorded(self) -> Recorded:
+        """Run a control step until nothing is compiled or uploaded any longer, record it, and undo these runs."""
+        state = self.sim.get_state(device=True)
+        kept = {name: tensor.clone() for name, tensor in self._buffers().items()}
+        with wp.ScopedDevice(self.sim.device), compilation.quiet():
+            self._advance()
+            self._name_host_reads()
+            self._advance()
+            graph = Recorded(self._advance, self.device)
+        self.sim.set_state(state)
+        for name, tensor in self._buffers().items():
+            tensor.copy_(kept[name])
+        self.sim.kinematics()
+        return graph
+
+    def _name_host_reads(self) -> None:
+        """Raise InputError naming a term that a graph cannot record."""
+        task, state = self.task, self.state
+        named: dict[str, Any] = {
+            **{f"observation {name!r}": part.value for name, part in {**task.observations, **task.critic}.items()},
+            **{f"reward {name!r}": part.value for name, part in task.rewards.items()},
+            **{f"termination {name!r}": term for name, term in task.terminations.items()},
+            "success": task.success,
+        }
+        for what, term in named.items():
+            if term is not None:
+                with no_host_reads(f"task {task.name!r}: {what}"):
+                    called(what, term, state)
+        for what, other in (("start", task.start), ("update", task.update), ("curriculum", task.curriculum)):
+            if other is not None:
+                with no_host_reads(f"task {task.name!r}: {what}"):
+                    other(state)
+
+
+def _these(worlds: list[int]) -> str:
+    shown = ", ".join(map(str, worlds[:8])) + (", ..." if len(worlds) > 8 else "")
+    return f"{'world' if len(worlds) == 1 else 'worlds'} {shown}"

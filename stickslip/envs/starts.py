@@ -1,0 +1,71 @@
+"""Starts of episodes: the state that the task gives, and a model drawn at random, for the worlds in a mask."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import warp as wp
+
+from stickslip.envs.state import State
+from stickslip.envs.task import Task
+from stickslip.errors import InputError, Unsupported, unknown
+from stickslip.simulation import Simulation
+
+WRITTEN = ("qpos", "qvel", "ctrl", "mocap_pos", "mocap_quat")
+
+
+class Starts:
+    """Starts episodes.
+
+    Args:
+        sim: the simulation
+        task: gives the values
+        state: what the task sees
+        seed: of the models
+    """
+
+    def __init__(self, sim: Simulation, task: Task, state: State, seed: int) -> None:
+        self._sim, self._task, self._state, self._seed = sim, task, state, seed
+        self._mask = torch.zeros(sim.nworld, dtype=torch.bool, device=state.device)
+        self._given = wp.from_torch(self._mask, dtype=wp.bool)
+        self._arrays = {name: wp.to_torch(getattr(sim, name), requires_grad=False) for name in self._possible()}
+        try:
+            self._sensors: torch.Tensor | None = state.field("sensordata") if sim.mjm.nsensordata else None
+        except Unsupported:  # the physics has none
+            self._sensors = None
+
+    def _possible(self) -> tuple[str, ...]:
+        return WRITTEN if self._sim.mjm.nmocap else WRITTEN[:3]
+
+    def start(self, mask: torch.Tensor) -> None:
+        """Start episodes in the worlds of a mask."""
+        sim, task = self._sim, self._task
+        self._mask.copy_(mask)
+        if task.randomize:
+            sim.randomize(self._given, seed=self._seed, **task.randomize)
+        sim.reset(self._given)
+        self.remember("start", task.start(self._state), mask)
+        if self._sensors is not None:
+            self._sensors.copy_(torch.where(mask[:, None], 0.0, self._sensors))
+        sim.kinematics()
+
+    def remember(self, what: str, values: Mapping[str, Any], mask: torch.Tensor) -> None:
+        """Write values of the worlds in a mask into the state (for "start") and the memory."""
+        for name, value in values.items():
+            target = self._target(what, name)
+            if tuple(value.shape) != tuple(target.shape):
+                raise InputError(
+                    f"task {self._task.name!r}: {what} gives {name!r} the shape {tuple(value.shape)}: it must be "
+                    f"{tuple(target.shape)}"
+                )
+            taken = mask.view(-1, *(1,) * (target.ndim - 1))
+            target.copy_(torch.where(taken, value.to(target.dtype), target))
+
+    def _target(self, what: str, name: str) -> torch.Tensor:
+        if what == "start" and name in self._arrays:
+            return self._arrays[name]
+        memory = self._state.memory
+        if name not in memory:
+            there = (*self._possible(), *memory) if what == "start" else memory
+            raise unknown(f"value that {what} of task {self._task.name!r} may give", name, there)
+        return memory[name]

@@ -1,0 +1,3 @@
+"""The names of the tasks; imports nothing."""
+
+NAMES = ("push-t", "cube-lift")

@@ -1,0 +1,181 @@
+"""A training with its files: checkpoints, the curve, the policy; it goes on where it stopped."""
+
+import dataclasses
+import io
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from stickslip import files, interrupts, provenance, spec
+from stickslip.envs.env import Env
+from stickslip.errors import InputError
+from stickslip.learning.policy import Policy
+from stickslip.learning.ppo import Learner
+from stickslip.learning.settings import Settings
+
+CHECKPOINT, CURVE, ORDER, POLICY = "checkpoint.pt", "curve.json", "training.json", "policy.npz"
+FORMAT = 1
+SAVED = 60.0
+"""Wall time between two checkpoints, about [s]."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """The training after an update.
+
+    Attributes:
+        iteration: updates so far
+        steps: control steps of all worlds so far
+        seconds: wall time of rollouts and updates so far, without compiling
+        episodes: that ended since the last point
+        score: success rate of these, or mean return if the task has no success; None: none ended
+        values: means over these episodes, losses, step size
+    """
+
+    iteration: int
+    steps: int
+    seconds: float
+    episodes: int
+    score: float | None
+    values: dict[str, float]
+
+
+class Training:
+    """A training in a folder.
+
+    Args:
+        env: the environment
+        settings: of PPO
+        out: folder for checkpoint, curve and policy
+        seed: of weights, actions and worlds
+        again: start over where the folder has a training already
+    """
+
+    def __init__(self, env: Env, settings: Settings, out: Path, *, seed: int = 0, again: bool = False) -> None:
+        self.env, self.settings, self.out, self.seed = env, settings, Path(out), seed
+        self.points: list[Point] = []
+        torch.manual_seed(seed)
+        self._learner = Learner(env, settings)
+        self._order = _order(env, settings, seed)
+        if not again and (self.out / CHECKPOINT).is_file():
+            self._resume()
+
+    @property
+    def iteration(self) -> int:
+        """Updates so far."""
+        return self.points[-1].iteration if self.points else 0
+
+    @property
+    def reached(self) -> Point | None:
+        """The first point at which the task's threshold was reached, over at least as many episodes as worlds."""
+        return next((point for point in self.points if self._counts(point)), None)
+
+    def _counts(self, point: Point) -> bool:
+        threshold = self.env.task.threshold
+        return point.score is not None and point.score >= threshold and point.episodes >= min(64, self.env.nworld)
+
+    def run(
+        self,
+        *,
+        minutes: float | None = None,
+        until_reached: bool = False,
+        told: Callable[[Point], None] = lambda point: None,
+    ) -> bool:
+        """Train; whether it came to its end. Ctrl-C stops after an update, with everything stored.
+
+        Args:
+            minutes: of wall time at most, in this call
+            until_reached: stop at the task's threshold
+            told: called after each update
+        """
+        before = self.points[-1].seconds if self.points else 0.0
+        steps = self.points[-1].steps if self.points else 0
+        per_update = self.env.nworld * self.settings.steps
+        self.env.log()
+        saved = begun = time.perf_counter()
+        with interrupts.deferred() as request:
+            while self.iteration < self.settings.iterations and not request.made:
+                self._learner.rollout()
+                losses = self._learner.update()
+                now = time.perf_counter()
+                steps += per_update
+                self.points.append(self._point(steps, before + now - begun, losses))
+                told(self.points[-1])
+                if now - saved > SAVED:
+                    self.save()
+                    saved = now
+                if until_reached and self._counts(self.points[-1]):
+                    break
+                if minutes is not None and now - begun > 60.0 * minutes:
+                    break
+            self.save()
+        if request.made:
+            raise KeyboardInterrupt
+        return self.iteration >= self.settings.iterations or (until_reached and self.reached is not None)
+
+    def _point(self, steps: int, seconds: float, losses: dict[str, float]) -> Point:
+        found = self.env.log()
+        episodes = int(found.pop("episodes"))
+        name = "success" if self.env.task.success is not None else "return"
+        score = found.get(name) if episodes else None
+        return Point(self.iteration + 1, steps, seconds, episodes, score, {**found, **losses})
+
+    # --- files ---
+
+    def policy(self) -> Policy:
+        """The policy as it is now."""
+        last = self.points[-1] if self.points else None
+        return self._learner.policy(
+            {
+                **{name: self._order[name] for name in ("task", "physics", "seed", "settings", "machine", "versions")},
+                "observations": {name: [part.start, part.stop] for name, part in self.env.observations.items()},
+                "trained": None
+                if last is None
+                else {"steps": last.steps, "seconds": last.seconds, "iterations": last.iteration, "score": last.score},
+            }
+        )
+
+    def save(self) -> None:
+        """Store checkpoint, curve and policy."""
+        buffer = io.BytesIO()
+        torch.save({"format": FORMAT, "learner": self._learner.save()}, buffer)
+        files.write_json(self.out / ORDER, self._order)
+        curve = {"threshold": self.env.task.threshold, "points": [dataclasses.asdict(point) for point in self.points]}
+        self.policy().save(self.out / POLICY)
+        files.write_json(self.out / CURVE, curve, flat_lists=True)
+        files.write_bytes_atomic(self.out / CHECKPOINT, buffer.getvalue())
+
+    def _resume(self) -> None:
+        there = json.loads((self.out / ORDER).read_text())
+        there["settings"]["iterations"] = self.settings.iterations  # a training may go on for longer
+        for name in ("task", "physics", "seed", "settings"):
+            if there.get(name) != self._order[name]:
+                raise InputError(
+                    f"{self.out} has a training with {name} {there.get(name)!r}, not {self._order[name]!r}: choose "
+                    "another folder, or start over with --again"
+                )
+        saved = torch.load(self.out / CHECKPOINT, map_location=self.env.device, weights_only=True)
+        if saved["format"] != FORMAT:
+            raise InputError(f"{self.out / CHECKPOINT} has format {saved['format']}: start over with --again")
+        self._learner.load(saved["learner"])
+        self.points = [Point(**point) for point in json.loads((self.out / CURVE).read_text())["points"]]
+
+
+def _order(env: Env, settings: Settings, seed: int) -> dict[str, Any]:
+    """What the training is told, and where it runs."""
+    physics = env.sim.physics
+    inner: Any = getattr(physics, "physics", physics)  # of threads
+    packages = {name: provenance.package_version(name) for name in ("torch", "rsl-rl-lib")}
+    return {
+        "format": FORMAT,
+        "task": env.task.name,
+        "physics": spec.written(inner.name, inner),
+        "seed": seed,
+        "settings": {**dataclasses.asdict(settings), "nworld": env.nworld, "hidden": list(settings.hidden)},
+        "machine": provenance.machine(env.sim.device.alias),
+        "versions": {**provenance.versions(), **packages},
+    }
