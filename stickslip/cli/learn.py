@@ -13,7 +13,9 @@ from rich.table import Table
 
 from stickslip import files, parameters, provenance, spec
 from stickslip.cli import output
-from stickslip.envs.make import make
+from stickslip.envs.env import Env
+from stickslip.envs.group import EnvGroup
+from stickslip.envs.make import make, make_group
 from stickslip.envs.task import Task
 from stickslip.envs.tasks import folder_of, load_task
 from stickslip.envs.tasks.catalogue import NAMES
@@ -23,7 +25,7 @@ from stickslip.learning import score as scoring
 from stickslip.learning.film import Filming, draw_curve
 from stickslip.learning.policy import Policy
 from stickslip.learning.settings import Settings, settings_of
-from stickslip.physics.registry import PHYSICS
+from stickslip.physics.registry import DEFAULT, PHYSICS
 from stickslip.progress import progress_bar
 from stickslip.simulation import resolve_device
 
@@ -76,14 +78,21 @@ def train(order: "Train", console: Console) -> bool:
     if order.minutes is not None and not order.minutes > 0.0:
         raise InputError(f"minutes is {order.minutes:g}: it must be above 0")
     device = resolve_device(order.device)
-    out = order.out or Path("out/train") / f"{task.name}-{spec.split(order.physics)[0]}"
+    if not order.physics:
+        raise InputError("--physics names nothing: name at least one, or leave it out")
+    named = "+".join(spec.split(each)[0] for each in order.physics)
+    out = order.out or Path("out/train") / f"{task.name}-{named}"
     output.make_folder(out)
-    threads = _threads(order.threads, order.device, order.physics)
+    threads = min(_threads(order.threads, order.device, each) for each in order.physics)
     if not device.is_cuda:
         torch.set_num_threads(threads)
     nworld = settings.worlds(device.is_cuda)
     console.print(output.COMPILING.format(device=device.alias))
-    env = make(task, order.physics, nworld=nworld, device=device.alias, seed=order.seed, threads=threads, check=False)
+    options: dict[str, Any] = {"device": device.alias, "seed": order.seed, "threads": threads, "check": False}
+    if len(order.physics) == 1:
+        env: Env | EnvGroup = make(task, order.physics[0], nworld=nworld, **options)
+    else:
+        env = make_group(task, order.physics, nworld=nworld, **options)
     training = Training(env, settings, out, seed=order.seed, again=order.again)
     begun = training.iteration
     if begun:
@@ -138,11 +147,11 @@ def _report(training: "Training", task: Task, out: Path, order: "Train", console
         console.print(f"[yellow]not learned yet:[/] the threshold is {name} {task.threshold:g}")
     else:
         console.print(f"learned ({name} {task.threshold:g}) after {reached.seconds / 60.0:.1f} min")
-    title = f"{task.name}, {order.physics}, {training.env.nworld} worlds on {training.env.sim.device.alias}"
+    title = f"{task.name}, {training.env.physics}, {training.env.nworld} worlds on {training.env.sim.device.alias}"
     files.write_bytes_atomic(out / "curve.png", draw_curve(training.points, title, name, task.threshold))
     policy = training.policy()
     if not order.no_video:
-        physics = spec.resolve(order.physics, PHYSICS, "physics")
+        physics = spec.resolve(order.physics[0], PHYSICS, "physics")
         env = episodes.environment(task, physics, 4, device=training.env.sim.device.alias, seed=order.seed + 1)
         film = Filming(env)
         episodes.play(env, policy, film.take)
@@ -178,7 +187,7 @@ def play(order: "Play", console: Console) -> bool:
     task = _task_of(policy, order.task)
     if order.episodes < 1:
         raise InputError(f"episodes is {order.episodes}: it must be at least 1")
-    named = order.physics or policy.about.get("physics") or "cone-sweep"
+    named = order.physics or str(policy.about.get("physics") or DEFAULT).partition("+")[0]
     method = scoring.methods([named])[named]
     in_c = named == scoring.IN_C
     env = episodes.environment(

@@ -15,7 +15,9 @@ from stickslip.envs import registration
 if TYPE_CHECKING:
     from stickslip.envs.env import Env as Env
     from stickslip.envs.env import Step as Step
+    from stickslip.envs.group import EnvGroup as EnvGroup
     from stickslip.envs.make import make as make
+    from stickslip.envs.make import make_group as make_group
     from stickslip.envs.state import State as State
     from stickslip.envs.task import Action as Action
     from stickslip.envs.task import Observed as Observed
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 _WHERE = {
     "Env": "env",
     "Step": "env",
+    "EnvGroup": "group",
     "make": "make",
+    "make_group": "make",
     "State": "state",
     "Action": "task",
     "Observed": "task",

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 import warp as wp
 
-from stickslip import compilation
+from stickslip import compilation, spec
 from stickslip.envs.accounts import Accounts
 from stickslip.envs.control import Control
 from stickslip.envs.graph import Recorded, no_host_reads
@@ -54,9 +54,13 @@ class Step:
         """Whether the episode has ended, (nworld,)."""
         return self.terminated | self.truncated
 
+    def parts(self) -> tuple[torch.Tensor, ...]:
+        """All tensors, in the order of the attributes."""
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+
     def clone(self) -> "Step":
         """A copy."""
-        return Step(*(getattr(self, field.name).clone() for field in dataclasses.fields(self)))
+        return Step(*(part.clone() for part in self.parts()))
 
 
 class Env:
@@ -146,6 +150,27 @@ class Env:
     def dt(self) -> float:
         """Duration of a control step [s]."""
         return self.task.dt
+
+    @property
+    def physics(self) -> str:
+        """The physics, with the parameters that are not the default."""
+        physics = self.sim.physics
+        inner: Any = getattr(physics, "physics", physics)  # of threads
+        return spec.written(inner.name, inner)
+
+    @property
+    def elapsed(self) -> torch.Tensor:
+        """Control steps since the start of each episode, (nworld,)."""
+        return self.state.elapsed
+
+    @elapsed.setter
+    def elapsed(self, value: torch.Tensor) -> None:
+        self.state.elapsed.copy_(value)
+
+    def spread(self) -> None:
+        """Set the worlds' clocks to random times of an episode, so that they do not all end at once."""
+        if self.task.longest is not None:
+            self.elapsed = self._random.integers(0, self.task.longest - 1)[:, 0]
 
     @property
     def nobservation(self) -> int:

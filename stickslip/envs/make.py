@@ -1,13 +1,16 @@
-"""make: an environment from the name of a task."""
+"""make: an environment from the name of a task; make_group: one of several physics."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import mujoco
 
 from stickslip import spec
 from stickslip.envs.env import Autoreset, Env
+from stickslip.envs.group import EnvGroup
 from stickslip.envs.task import Task
 from stickslip.envs.tasks import load_task
+from stickslip.errors import InputError
 from stickslip.physics.base import Physics
 from stickslip.physics.registry import DEFAULT, PHYSICS
 from stickslip.simulation import Simulation
@@ -54,6 +57,23 @@ def make(
         threads=threads,
     )
     return Env(sim, chosen, seed=seed, autoreset=autoreset, check=check, record=record)
+
+
+def make_group(
+    task: str | Task, physics: Sequence[Physics[Any, Any] | str], *, nworld: int = 2, seed: int = 0, **options: Any
+) -> EnvGroup:
+    """An environment whose worlds are shared out over several physics; options are those of `make`."""
+    n = len(physics)
+    if not n or nworld < n:
+        raise InputError(f"nworld is {nworld}: each of {n} physics needs a world")
+    chosen = load_task(task) if isinstance(task, str) else task
+    sizes = [nworld // n + (i < nworld % n) for i in range(n)]
+    return EnvGroup(
+        [
+            make(chosen, each, nworld=size, seed=seed + i, **options)
+            for i, (each, size) in enumerate(zip(physics, sizes, strict=True))
+        ]
+    )
 
 
 def model_of(task: Task) -> mujoco.MjModel:

@@ -7,6 +7,7 @@ from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
 from stickslip.envs.env import Env
+from stickslip.envs.group import EnvGroup
 from stickslip.errors import InputError
 
 
@@ -20,24 +21,24 @@ class RslRlVecEnv(VecEnv):
         env: an environment that starts worlds again in the same step
     """
 
-    def __init__(self, env: Env) -> None:
+    def __init__(self, env: Env | EnvGroup) -> None:
         if env.autoreset != "same-step":
             raise InputError(f"rsl_rl needs autoreset='same-step', the environment has {env.autoreset!r}")
         self.env = env
         self.num_envs, self.num_actions = env.nworld, env.naction
         self.max_episode_length = env.task.longest or 10**9
         self.device = env.device
-        self.cfg: dict[str, Any] = {"task": env.task.name, "physics": env.sim.physics.name}
+        self.cfg: dict[str, Any] = {"task": env.task.name, "physics": env.physics}
         self._last = env.reset()
 
     @property
     def episode_length_buf(self) -> torch.Tensor:  # type: ignore[override]
         """Control steps since the start of each episode; rsl_rl may assign it, to spread the ends of episodes."""
-        return self.env.state.elapsed
+        return self.env.elapsed
 
     @episode_length_buf.setter
     def episode_length_buf(self, value: torch.Tensor) -> None:
-        self.env.state.elapsed.copy_(value)
+        self.env.elapsed = value
 
     def get_observations(self) -> TensorDict:
         """The present observations."""

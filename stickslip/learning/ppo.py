@@ -8,6 +8,7 @@ import torch
 from rsl_rl.algorithms import PPO
 
 from stickslip.envs.env import Env
+from stickslip.envs.group import EnvGroup
 from stickslip.envs.rsl_rl import RslRlVecEnv
 from stickslip.errors import InputError
 from stickslip.learning.policy import Policy
@@ -24,7 +25,7 @@ class Learner:
         settings: of PPO
     """
 
-    def __init__(self, env: Env, settings: Settings) -> None:
+    def __init__(self, env: Env | EnvGroup, settings: Settings) -> None:
         self.env, self._settings = env, settings
         self._worlds = RslRlVecEnv(env)
         self._observation = self._worlds.get_observations()
@@ -33,8 +34,8 @@ class Learner:
                 self._observation, self._worlds, _config(settings), str(env.device)
             )
         self._ppo.train_mode()
-        if settings.spread and env.task.longest is not None:
-            env.state.elapsed.copy_(env.state.random.integers(0, env.task.longest - 1)[:, 0])
+        if settings.spread:
+            env.spread()
 
     def rollout(self) -> None:
         """Take the control steps between two updates."""
@@ -51,7 +52,7 @@ class Learner:
     def update(self) -> dict[str, float]:
         """Improve the policy by the last rollout; the losses."""
         losses = self._ppo.update()
-        std = float(self._ppo.get_policy().output_std.mean())
+        std = float(self._ppo.get_policy().output_std.detach().mean())
         if not all(map(_finite, (*losses.values(), std))):
             raise InputError(
                 f"the training diverged: losses {losses}; take a smaller learning_rate, or look at rewards"

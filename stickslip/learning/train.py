@@ -10,8 +10,9 @@ from typing import Any
 
 import torch
 
-from stickslip import files, interrupts, provenance, spec
+from stickslip import files, interrupts, provenance
 from stickslip.envs.env import Env
+from stickslip.envs.group import EnvGroup
 from stickslip.errors import InputError
 from stickslip.learning.policy import Policy
 from stickslip.learning.ppo import Learner
@@ -55,7 +56,9 @@ class Training:
         again: start over where the folder has a training already
     """
 
-    def __init__(self, env: Env, settings: Settings, out: Path, *, seed: int = 0, again: bool = False) -> None:
+    def __init__(
+        self, env: Env | EnvGroup, settings: Settings, out: Path, *, seed: int = 0, again: bool = False
+    ) -> None:
         self.env, self.settings, self.out, self.seed = env, settings, Path(out), seed
         self.points: list[Point] = []
         torch.manual_seed(seed)
@@ -165,15 +168,13 @@ class Training:
         self.points = [Point(**point) for point in json.loads((self.out / CURVE).read_text())["points"]]
 
 
-def _order(env: Env, settings: Settings, seed: int) -> dict[str, Any]:
+def _order(env: Env | EnvGroup, settings: Settings, seed: int) -> dict[str, Any]:
     """What the training is told, and where it runs."""
-    physics = env.sim.physics
-    inner: Any = getattr(physics, "physics", physics)  # of threads
     packages = {name: provenance.package_version(name) for name in ("torch", "rsl-rl-lib")}
     return {
         "format": FORMAT,
         "task": env.task.name,
-        "physics": spec.written(inner.name, inner),
+        "physics": env.physics,
         "seed": seed,
         "settings": {**dataclasses.asdict(settings), "nworld": env.nworld, "hidden": list(settings.hidden)},
         "machine": provenance.machine(env.sim.device.alias),

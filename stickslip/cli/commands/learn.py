@@ -51,8 +51,8 @@ class Train:
 
     task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
     """A task, as `stickslip envs` lists them, or a Python file that defines one."""
-    physics: Annotated[str, _SPEC] = registry.DEFAULT
-    """Contact physics to train with."""
+    physics: Annotated[tuple[str, ...], _SPECS] = (registry.DEFAULT,)
+    """Contact physics to train with; of several, each has a share of the worlds."""
     set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")] = field(default_factory=tuple)
     """Settings of PPO, such as iterations=500 nworld=1024; `--help-settings` lists them."""
     minutes: float | None = None
