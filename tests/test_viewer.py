@@ -20,7 +20,7 @@ from stickslip.physics.base import Contacts
 viser = pytest.importorskip("viser", reason="the viewer needs viser: pip install 'stickslip[viewer]'")
 
 from stickslip.viewer import contacts, gallery, layout, replay, server, settings, shapes  # noqa: E402
-from stickslip.viewer.bodies import Bodies, poses  # noqa: E402
+from stickslip.viewer.bodies import Bodies, poses, rotated  # noqa: E402
 from stickslip.viewer.lane import Lane, refusal  # noqa: E402
 from stickslip.viewer.page import Choices, Page  # noqa: E402
 from stickslip.viewer.pull import FREQUENCY, Pull  # noqa: E402
@@ -42,11 +42,26 @@ def session():
     return Session([Lane(ss.Simulation(SCENE, nworld=2, device="cpu"))])
 
 
-@pytest.mark.parametrize(("shape", "volume"), [("box", 8.0), ("sphere", 4.0 / 3.0 * np.pi), ("cylinder", 2.0 * np.pi)])
-def test_shapes_are_closed_and_face_outwards(shape, volume):
-    mesh = shapes.mesh(mujoco.MjModel.from_xml_string("<mujoco/>"), (shape, 0))
-    a, b, c = (mesh.vertices[mesh.faces[:, i]] for i in range(3))
-    assert np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6.0 == pytest.approx(volume, rel=0.03)
+@pytest.mark.parametrize(
+    ("geom", "volume"),
+    [
+        ('type="box" size="1 2 3"', 48.0),
+        ('type="sphere" size="2"', 32.0 / 3.0 * np.pi),
+        ('type="ellipsoid" size="1 2 3"', 8.0 * np.pi),
+        ('type="cylinder" size="2 3"', 24.0 * np.pi),
+        ('type="capsule" size="2 3"', 24.0 * np.pi + 32.0 / 3.0 * np.pi),
+    ],
+)
+@pytest.mark.parametrize("around", [16, 24])
+def test_shapes_are_closed_and_face_outwards(geom, volume, around):
+    mjm = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody><geom {geom}/></worldbody></mujoco>")
+    inside = 0.0
+    for part in shapes.parts(mjm, 0, 1.0):
+        mesh = shapes.mesh(mjm, part.shape, around)
+        vertices = rotated(np.tile(part.quat, (len(mesh.vertices), 1)), mesh.vertices * part.scale) + part.pos
+        a, b, c = (vertices[mesh.faces[:, i]] for i in range(3))
+        inside += np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6.0
+    assert inside == pytest.approx(volume, rel=0.07) and inside < 1.001 * volume
 
 
 def test_every_geom_of_every_lane_and_world_is_drawn_where_it_is(web):
@@ -228,7 +243,7 @@ def test_a_model_with_ten_thousand_geoms_is_drawn_with_few_batches(web):
     shot = replay.shot(Clip("x", np.zeros(1), np.zeros((1, 1, 0))), 0.0)
     page.draw(mjm, Frame(0, (shot,), 1.0, False))
     assert page._bodies is not None
-    assert len(page._bodies._batches) == 3  # boxes, cylinders, spheres
+    assert len(page._bodies._batches) == 3  # boxes, tubes and caps
     assert sum(len(b.handle.batched_positions) for b in page._bodies._batches) == 5_000 + 3 * 5_000
     page._remove()
 

@@ -50,7 +50,6 @@ class _Group:
     shape: shapes.Key
     moving: bool
     clear: bool  # some of it is transparent
-    geom: NDArray[np.integer]  # (n,)
     body: NDArray[np.integer]  # (n,)
     pos: NDArray[np.floating]  # (n, 3), in the frame of the body
     quat: NDArray[np.floating]  # (n, 4)
@@ -100,7 +99,7 @@ class Bodies:
             positions, quats = self._instances(group, where)
             opacity = group.rgba[:, 3] * (GLASS if clear and group.moving else 1.0)
             opacities = (layout.opacities[None, :, None] * opacity).repeat(layout.lanes, axis=0).ravel()
-            triangles = shapes.mesh(mjm, group.shape)
+            triangles = shapes.mesh(mjm, group.shape, shapes.segments(len(positions)))
             rows = len(positions) // len(group.body)
             handle = scene.add_batched_meshes_simple(
                 name,
@@ -175,11 +174,11 @@ def _groups(mjm: mujoco.MjModel, left_out: set[int], everything: bool) -> list[_
             quat = mjm.geom_quat[geom]
             pos = mjm.geom_pos[geom] + rotated(quat[None], np.array([part.pos]))[0]
             key = (part.shape, moves(mjm, body), rgba[3] < 1.0)
-            gathered.setdefault(key, []).append((geom, body, pos, quat, part.scale, rgba))
+            turned = product(quat[None], np.array([part.quat]))[0]
+            gathered.setdefault(key, []).append((body, pos, turned, part.scale, rgba))
     groups = []
     for (shape, moving, clear), rows in gathered.items():
-        geom, body, pos, quat, scale, rgba = (np.array(column) for column in zip(*rows, strict=True))
-        groups.append(_Group(shape, moving, clear, geom, body, pos, quat, scale, rgba))
+        groups.append(_Group(shape, moving, clear, *(np.array(column) for column in zip(*rows, strict=True))))
     return groups
 
 
