@@ -32,6 +32,7 @@ class Choices:
         arrows, cones, depth, pressure: of contacts
         scale: of the arrows
         clear: show bodies as if made of glass, so that forces inside them are seen
+        shadows: cast shadows
     """
 
     mode: Mode = "one"
@@ -44,6 +45,7 @@ class Choices:
     pressure: bool = True
     scale: float = 0.6
     clear: bool = False
+    shadows: bool = True
 
 
 class Page:
@@ -69,7 +71,7 @@ class Page:
         self._followed = NOBODY
         self._where: list[Poses] = []
         self.layout: Layout | None = None
-        self._scene.configure_default_lights(cast_shadow=True)
+        self._scene.configure_default_lights(cast_shadow=choices.shadows)
 
     def draw(self, mjm: mujoco.MjModel, frame: Frame) -> None:
         """Show a frame."""
@@ -243,9 +245,12 @@ class Page:
             from_ = where.xpos[row, pull.body] + _turned(where.xquat[row, pull.body], pull.point)
             ends.append([from_ + offset, pull.target + offset])
             colours.append([_CLIENTS[client % len(_CLIENTS)]] * 2)
-        if ends:
+        points, shades = np.array(ends, dtype=np.float32).reshape(-1, 2, 3), np.array(colours, dtype=np.uint8)
+        if self._lines is not None:
+            self._lines.points, self._lines.colors = points, shades.reshape(-1, 2, 3)
+        elif ends:
             self._lines = self._scene.add_line_segments(
-                "/scene/pulls", np.array(ends, dtype=np.float32), np.array(colours, dtype=np.uint8), line_width=3.0
+                "/scene/pulls", points, shades, thickness=3.0, thickness_units="screen"
             )
 
 

@@ -88,7 +88,7 @@ def mesh(mjm: mujoco.MjModel, shape: Key, around: int = 24) -> Mesh:
             return cylinder(around=around, closed=False)
         case "cylinder":
             return cylinder(around=around)
-    return _box() if name == "box" else _plane()
+    return _box() if name == "box" else plane()
 
 
 @functools.cache
@@ -145,7 +145,8 @@ def _circle(around: int) -> NDArray[np.floating]:
 
 
 @functools.cache
-def _plane() -> Mesh:
+def plane() -> Mesh:
+    """A square from -1 to 1 at z = 0, facing up."""
     return Mesh(
         np.array([[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]], dtype=float), np.array([[0, 1, 2], [0, 2, 3]])
     )
