@@ -182,7 +182,7 @@ def _source(
             raise InputError("a trajectory does not say of which scene it is: give scene=...")
         return Replay(mjcf.load(scene), [replay.from_trajectory(what)], paused=paused), ""
     if isinstance(what, (str, os.PathLike)) and str(what).endswith((".npz", ".zarr")):
-        mjm, clips = replay.read(Path(what), None if scene is None else str(scene))
+        mjm, clips = replay.read(Path(what), scene)
         return Replay(mjm, clips, paused=paused), ""
     if isinstance(what, Simulation) or not isinstance(what, (str, os.PathLike, mujoco.MjModel)):
         sims: list[Any] = [what] if isinstance(what, Simulation) else list(what)  # type: ignore[arg-type]
