@@ -197,7 +197,9 @@ def run(
     for path in written:
         console.print(f"Picture: [bold]{escape(str(path))}[/]", soft_wrap=True)
     for path in recorded:
-        console.print(f"Recording: {escape(str(path))}; `stickslip view {escape(str(path))}` replays it", soft_wrap=True)
+        console.print(
+            f"Recording: {escape(str(path))}; `stickslip view {escape(str(path))}` replays it", soft_wrap=True
+        )
     console.print(f"Results: {escape(str(store.path))}", soft_wrap=True)
     return not any(row["aborted"] for row in rows)
 

@@ -138,11 +138,17 @@ class Page:
 
     def frame_cameras(self) -> None:
         """Bring every client's camera to where all worlds are in view."""
-        begin = self._server.initial_camera
         for client in self._server.get_clients().values():
-            with client.atomic():
-                client.camera.up_direction = (0.0, 0.0, 1.0)
-                client.camera.position, client.camera.look_at = begin.position, begin.look_at
+            self.frame_camera(client)
+
+    def frame_camera(self, client: Any) -> None:
+        """Bring a client's camera to where all worlds are in view in its window."""
+        if self._mjm is None or self._mjd is None or self.layout is None:
+            return
+        look = layouts.look(self._mjm, self._mjd, self.layout, client.camera.image_width / client.camera.image_height)
+        with client.atomic():
+            client.camera.up_direction = (0.0, 0.0, 1.0)
+            client.camera.position, client.camera.look_at = look.position, look.target
 
     def _label(self, lane: int, text: str, occupied: layouts.Box) -> Any:
         assert self.layout is not None

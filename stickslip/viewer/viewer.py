@@ -65,6 +65,7 @@ class Viewer:
         self._source, self._closed = source, threading.Event()
         pulls = source.pulls if isinstance(source, Session) else None
         self._page = Page(self._server, _choices(source), pulls)
+        self._server.on_client_connect(self._page.frame_camera)
         self._panel = Panel(self._server, source, self._page, scene, own)
         self.errors: list[BaseException] = []
         """What went wrong while drawing; the simulation is not touched by it."""

@@ -305,7 +305,7 @@ def motion_of(ran: Retargeted) -> Motion:
 
 
 def save(ran: Retargeted, path: str | Path) -> Path:
-    """Write a run as npz, which `files.load` reads as a motion, with states, controls, reference and model beside it."""
+    """Write a run as npz, which `files.load` reads as a motion, with states, controls, reference and model."""
     problem = ran.problem
     motion = motion_of(ran)
     kept: dict[str, Any] = {"base": motion.base} if motion.base is not None else {}

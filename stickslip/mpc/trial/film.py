@@ -34,7 +34,7 @@ def pictures(problem: Problem, trial: Trial, n: int = FRAMES) -> tuple[list[rend
 
 
 def recording(problem: Problem, trial: Trial) -> bytes:
-    """States of a trial with its model, for `stickslip view`: time (steps + 1,), qpos (steps + 1, nq) as an .npz file."""
+    """A trial with its model for `stickslip view`: an .npz file with time (steps + 1,) and qpos (steps + 1, nq)."""
     model = np.frombuffer(mjcf.to_bytes(_with_goal(problem, trial)), dtype=np.uint8)
     time = problem.period * np.arange(len(trial.frames))
     buffer = io.BytesIO()
