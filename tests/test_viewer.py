@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import stickslip as ss
-from stickslip.errors import InputError, MissingExtra
+from stickslip import mjcf
+from stickslip.errors import InputError, MissingExtra, SceneError
 from stickslip.physics.base import Contacts
 
 viser = pytest.importorskip("viser", reason="the viewer needs viser: pip install 'stickslip[viewer]'")
@@ -92,6 +93,25 @@ def test_worlds_do_not_overlap():
             assert (apart[:2] >= box.size[:2]).any()
     ghosts = layout.place(box, 1, 5, "ghosts", 2)
     assert (ghosts.offsets == ghosts.offsets[:, :1]).all() and ghosts.opacities[2] == 1.0 > ghosts.opacities[0]
+
+
+def test_a_body_that_fell_far_away_does_not_shrink_the_rest():
+    mjm = ss.load(SCENE)
+    mjd = mujoco.MjData(mjm)
+    mujoco.mj_forward(mjm, mjd)
+    usual = layout.box(mjm, mjd)
+    mjd.geom_xpos[mjm.body("capsule").geomadr[0]] = 0.0, 0.0, -1e4
+    assert (layout.box(mjm, mjd).size <= usual.size + 1e-9).all()
+
+
+def test_a_camera_of_a_narrow_window_is_further_away():
+    mjm = ss.load(SCENE)
+    mjd = mujoco.MjData(mjm)
+    mujoco.mj_forward(mjm, mjd)
+    places = layout.place(layout.box(mjm, mjd), 1, 1, "one", 0)
+    wide, narrow = (layout.look(mjm, mjd, places, aspect) for aspect in (1.6, 0.6))
+    assert np.linalg.norm(narrow.position - narrow.target) > 1.3 * np.linalg.norm(wide.position - wide.target)
+    assert narrow.target[2] < wide.target[2]  # above the panel
 
 
 def test_contacts_stick_slip_and_separate_by_their_forces():
@@ -328,6 +348,21 @@ def test_recordings_are_replayed(tmp_path):
     assert played.cursor == pytest.approx(0.6)
     with pytest.raises(InputError, match="another scene"):
         Replay(ss.load("hand"), clips)
+
+
+def test_a_recording_with_its_model_needs_no_scene(tmp_path):
+    mjm = ss.load(SCENE)
+    model = np.frombuffer(mjcf.to_bytes(mjm), dtype=np.uint8)
+    qpos = np.tile(mjm.qpos0, (4, 1))
+    np.savez(tmp_path / "run.npz", time=np.arange(4.0), qpos=qpos, reference_qpos=qpos + 0.1, model=model)
+    found, clips = replay.read(tmp_path / "run.npz", None)
+    assert [found.body(i).name for i in range(found.nbody)] == [mjm.body(i).name for i in range(mjm.nbody)]
+    assert [clip.label for clip in clips] == ["robot", "reference"]
+    frame = Replay(found, clips, paused=True).frame(0.01)
+    assert frame is not None and frame.shots[1].qpos[0, 0] == pytest.approx(mjm.qpos0[0] + 0.1)
+    np.savez(tmp_path / "run.npz", time=np.arange(4.0), qpos=qpos, model=model[:100])
+    with pytest.raises(SceneError, match="the model in .*run.npz"):
+        replay.read(tmp_path / "run.npz", None)
 
 
 def test_trajectories_of_record_are_replayed(tmp_path):
