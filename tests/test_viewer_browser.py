@@ -19,6 +19,7 @@ CORAL = (120, 25)
 def viewer():
     program()
     with ss.view("pinch", nworld=1, device="cpu", paused=True, block=False) as shown:
+        shown._server.scene.configure_default_lights(cast_shadow=False)  # slow without a graphics card
         yield shown
 
 
