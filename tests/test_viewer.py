@@ -390,7 +390,7 @@ def test_simulations_of_different_models_are_refused():
     with pytest.raises(InputError, match="must agree"):
         ss.Viewer([one, two])
     with pytest.raises(InputError, match="got str"):
-        ss.Viewer(["pinch"])
+        ss.Viewer(["pinch"])  # pyright: ignore[reportArgumentType]
 
 
 def test_a_gallery_has_clips_and_reasons():

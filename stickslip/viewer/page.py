@@ -49,7 +49,7 @@ class Choices:
 
 
 class Page:
-    """Draws frames. All of it runs in the drawing thread, but for what clients drag."""
+    """Draws frames. All of it runs in the drawing thread, but for what clients drag and their cameras."""
 
     def __init__(self, server: Any, choices: Choices, pulls: Pulls | None) -> None:
         self._server, self._scene = server, server.scene
@@ -145,7 +145,9 @@ class Page:
         """Bring a client's camera to where all worlds are in view in its window."""
         if self._mjm is None or self._mjd is None or self.layout is None:
             return
-        look = layouts.look(self._mjm, self._mjd, self.layout, client.camera.image_width / client.camera.image_height)
+        look = layouts.look(
+            self._mjm, self._mjd, self.layout, client.camera.image_width / max(1, client.camera.image_height)
+        )
         with client.atomic():
             client.camera.up_direction = (0.0, 0.0, 1.0)
             client.camera.position, client.camera.look_at = look.position, look.target
