@@ -132,6 +132,24 @@ def _from_file(path: Path) -> mujoco.MjModel:
         return mujoco.MjModel.from_xml_path(str(path))
 
 
+def to_bytes(mjm: mujoco.MjModel) -> bytes:
+    """A compiled model with all that belongs to it, for a file that is to be read on its own."""
+    import mujoco
+    import numpy as np
+
+    buffer = np.zeros(mujoco.mj_sizeModel(mjm), dtype=np.uint8)
+    mujoco.mj_saveModel(mjm, None, buffer)
+    return buffer.tobytes()
+
+
+def from_bytes(data: bytes, origin: str) -> mujoco.MjModel:
+    """The model of `to_bytes`; raises SceneError if another version of MuJoCo has written it."""
+    import mujoco
+
+    with _reported(origin, ""):
+        return mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": data})
+
+
 def _existing(path: Path) -> str:
     """The suffix of a model file, in lower case; raises SceneError if there is no such file."""
     if not path.exists():

@@ -34,7 +34,8 @@ class Browser:
         sync = pytest.importorskip("websockets.sync.client", reason="no websockets to drive the browser with")
         self._folder = tempfile.TemporaryDirectory(prefix="stickslip-browser-")
         command = [program(), "--headless=new", "--no-sandbox", "--remote-debugging-port=0", "--no-first-run"]
-        command += ["--enable-unsafe-swiftshader", "--disable-dev-shm-usage", "--disable-background-networking"]
+        command += ["--disable-gpu", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage", "--disable-quic"]
+        command += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
         command += [f"--window-size={width},{height}", f"--user-data-dir={self._folder.name}", "about:blank"]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         port = self._port()

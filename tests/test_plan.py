@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from stickslip import parameters
+from stickslip import mjcf, parameters
 from stickslip.cli import plan
 from stickslip.cli.main import FAILED, OK, USAGE, main
 from stickslip.cli.plan_store import Store
@@ -179,6 +179,9 @@ def test_a_task_of_a_file_is_planned(tmp_path, capsys):
     (row,) = stored["trials"]
     assert row["angle_rad"] < 0.15 and row["distance_m"] < 0.15
     assert (tmp_path / "my-cart-pole.png").exists() and (tmp_path / "my-cart-pole.gif").exists()
+    with np.load(tmp_path / "my-cart-pole.npz") as recording:
+        assert len(recording["time"]) == len(recording["qpos"]) == row["steps"] + 1
+        assert mjcf.from_bytes(recording["model"].tobytes(), "the recording").nq == recording["qpos"].shape[1]
 
 
 def test_trials_of_another_model_do_not_count(tmp_path):

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 import stickslip as ss
-from stickslip.errors import InputError, MissingExtra
+from stickslip import mjcf
+from stickslip.errors import InputError, MissingExtra, SceneError
 from stickslip.physics.base import Contacts
 
 viser = pytest.importorskip("viser", reason="the viewer needs viser: pip install 'stickslip[viewer]'")
 
 from stickslip.viewer import contacts, gallery, layout, replay, server, settings, shapes  # noqa: E402
-from stickslip.viewer.bodies import Bodies, poses  # noqa: E402
+from stickslip.viewer.bodies import Bodies, poses, rotated  # noqa: E402
 from stickslip.viewer.lane import Lane, refusal  # noqa: E402
 from stickslip.viewer.page import Choices, Page  # noqa: E402
 from stickslip.viewer.pull import FREQUENCY, Pull  # noqa: E402
@@ -42,11 +43,26 @@ def session():
     return Session([Lane(ss.Simulation(SCENE, nworld=2, device="cpu"))])
 
 
-@pytest.mark.parametrize(("shape", "volume"), [("box", 8.0), ("sphere", 4.0 / 3.0 * np.pi), ("cylinder", 2.0 * np.pi)])
-def test_shapes_are_closed_and_face_outwards(shape, volume):
-    mesh = shapes.mesh(mujoco.MjModel.from_xml_string("<mujoco/>"), (shape, 0))
-    a, b, c = (mesh.vertices[mesh.faces[:, i]] for i in range(3))
-    assert np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6.0 == pytest.approx(volume, rel=0.03)
+@pytest.mark.parametrize(
+    ("geom", "volume"),
+    [
+        ('type="box" size="1 2 3"', 48.0),
+        ('type="sphere" size="2"', 32.0 / 3.0 * np.pi),
+        ('type="ellipsoid" size="1 2 3"', 8.0 * np.pi),
+        ('type="cylinder" size="2 3"', 24.0 * np.pi),
+        ('type="capsule" size="2 3"', 24.0 * np.pi + 32.0 / 3.0 * np.pi),
+    ],
+)
+@pytest.mark.parametrize("around", [16, 24])
+def test_shapes_are_closed_and_face_outwards(geom, volume, around):
+    mjm = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody><geom {geom}/></worldbody></mujoco>")
+    inside = 0.0
+    for part in shapes.parts(mjm, 0, 1.0):
+        mesh = shapes.mesh(mjm, part.shape, around)
+        vertices = rotated(np.tile(part.quat, (len(mesh.vertices), 1)), mesh.vertices * part.scale) + part.pos
+        a, b, c = (vertices[mesh.faces[:, i]] for i in range(3))
+        inside += np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6.0
+    assert inside == pytest.approx(volume, rel=0.07) and inside < 1.001 * volume
 
 
 def test_every_geom_of_every_lane_and_world_is_drawn_where_it_is(web):
@@ -77,6 +93,25 @@ def test_worlds_do_not_overlap():
             assert (apart[:2] >= box.size[:2]).any()
     ghosts = layout.place(box, 1, 5, "ghosts", 2)
     assert (ghosts.offsets == ghosts.offsets[:, :1]).all() and ghosts.opacities[2] == 1.0 > ghosts.opacities[0]
+
+
+def test_a_body_that_fell_far_away_does_not_shrink_the_rest():
+    mjm = ss.load(SCENE)
+    mjd = mujoco.MjData(mjm)
+    mujoco.mj_forward(mjm, mjd)
+    usual = layout.box(mjm, mjd)
+    mjd.geom_xpos[mjm.body("capsule").geomadr[0]] = 0.0, 0.0, -1e4
+    assert (layout.box(mjm, mjd).size <= usual.size + 1e-9).all()
+
+
+def test_a_camera_of_a_narrow_window_is_further_away():
+    mjm = ss.load(SCENE)
+    mjd = mujoco.MjData(mjm)
+    mujoco.mj_forward(mjm, mjd)
+    places = layout.place(layout.box(mjm, mjd), 1, 1, "one", 0)
+    wide, narrow = (layout.look(mjm, mjd, places, aspect) for aspect in (1.6, 0.6))
+    assert np.linalg.norm(narrow.position - narrow.target) > 1.3 * np.linalg.norm(wide.position - wide.target)
+    assert narrow.target[2] < wide.target[2]  # above the panel
 
 
 def test_contacts_stick_slip_and_separate_by_their_forces():
@@ -228,7 +263,7 @@ def test_a_model_with_ten_thousand_geoms_is_drawn_with_few_batches(web):
     shot = replay.shot(Clip("x", np.zeros(1), np.zeros((1, 1, 0))), 0.0)
     page.draw(mjm, Frame(0, (shot,), 1.0, False))
     assert page._bodies is not None
-    assert len(page._bodies._batches) == 3  # boxes, cylinders, spheres
+    assert len(page._bodies._batches) == 3  # boxes, tubes and caps
     assert sum(len(b.handle.batched_positions) for b in page._bodies._batches) == 5_000 + 3 * 5_000
     page._remove()
 
@@ -315,6 +350,21 @@ def test_recordings_are_replayed(tmp_path):
         Replay(ss.load("hand"), clips)
 
 
+def test_a_recording_with_its_model_needs_no_scene(tmp_path):
+    mjm = ss.load(SCENE)
+    model = np.frombuffer(mjcf.to_bytes(mjm), dtype=np.uint8)
+    qpos = np.tile(mjm.qpos0, (4, 1))
+    np.savez(tmp_path / "run.npz", time=np.arange(4.0), qpos=qpos, reference_qpos=qpos + 0.1, model=model)
+    found, clips = replay.read(tmp_path / "run.npz", None)
+    assert [found.body(i).name for i in range(found.nbody)] == [mjm.body(i).name for i in range(mjm.nbody)]
+    assert [clip.label for clip in clips] == ["robot", "reference"]
+    frame = Replay(found, clips, paused=True).frame(0.01)
+    assert frame is not None and frame.shots[1].qpos[0, 0] == pytest.approx(mjm.qpos0[0] + 0.1)
+    np.savez(tmp_path / "run.npz", time=np.arange(4.0), qpos=qpos, model=model[:100])
+    with pytest.raises(SceneError, match="the model in .*run.npz"):
+        replay.read(tmp_path / "run.npz", None)
+
+
 def test_trajectories_of_record_are_replayed(tmp_path):
     sim = ss.Simulation(SCENE, nworld=2, device="cpu")
     with sim.record(tmp_path / "run.npz", ("qpos", "qvel"), every=2) as recorder:
@@ -340,7 +390,7 @@ def test_simulations_of_different_models_are_refused():
     with pytest.raises(InputError, match="must agree"):
         ss.Viewer([one, two])
     with pytest.raises(InputError, match="got str"):
-        ss.Viewer(["pinch"])
+        ss.Viewer(["pinch"])  # pyright: ignore[reportArgumentType]
 
 
 def test_a_gallery_has_clips_and_reasons():

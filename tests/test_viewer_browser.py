@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import stickslip as ss
+from stickslip.viewer.plots import colour
 from tests.browser import CTRL, Browser, program
 
 pytest.importorskip("viser", reason="the viewer needs viser: pip install 'stickslip[viewer]'")
@@ -18,6 +19,7 @@ CORAL = (120, 25)
 def viewer():
     program()
     with ss.view("pinch", nworld=1, device="cpu", paused=True, block=False) as shown:
+        shown._server.scene.configure_default_lights(cast_shadow=False)  # slow without a graphics card
         yield shown
 
 
@@ -117,6 +119,26 @@ def test_a_body_is_pulled_with_the_mouse(browser, viewer):
     browser.mouse("mouseReleased", x + 33, y - 55, CTRL)
     browser.call("Input.dispatchKeyEvent", type="keyUp", **{**control, "modifiers": 0})
     browser.wait(lambda: not pulls.all(), "release")
+
+
+def test_plots_show_lines_up_to_now(browser, viewer):
+    source = viewer._source
+    source.speed, source.paused = 1.0, False
+    end = float(source.sims[0].time.numpy()[0]) + 1.0
+    browser.click("plots")
+    browser.wait(lambda: float(source.sims[0].time.numpy()[0]) > end, "a second of simulation")
+    source.paused = True
+    label = source.lanes[0].label
+    line = np.array([int(colour(label)[i : i + 2], 16) for i in (1, 3, 5)])
+
+    def drawn() -> int:
+        panel = browser.pixels()[:, 600:].astype(int)
+        return int((np.abs(panel - line).max(axis=-1) < 60).sum())
+
+    browser.wait(lambda: drawn() > 20, f"line of {label}")
+    shown = "Object.values(window.__viserTestpoints.uplots)[0].chart"
+    assert browser.run(f"[{shown}.scales.x.min, {shown}.scales.x.max]") == [-10.0, 0.0]
+    assert browser.run(f"{shown}.data[0].at(-1)") == 0.0
 
 
 def test_a_lost_client_lets_go_and_the_simulation_goes_on(viewer):

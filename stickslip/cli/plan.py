@@ -143,7 +143,7 @@ def run(
         seed: seed of the first trial
         again: whether to run stored trials again
         video: whether to write filmstrips and films
-        out: folder for plan-NAME.json, the filmstrips and the films
+        out: folder for plan-NAME.json, recordings, filmstrips and films
         console: where to show progress and the table
     """
     task = what.task
@@ -162,6 +162,7 @@ def run(
     store = Store(out / f"plan-{task.name}-{what.name}{'-realtime' if what.realtime else ''}.json", _head(what), again)
     console.print(f"[bold]{task.name}[/]: {escape(task.summary)}; planner {escape(what.planner)}, plant MuJoCo in C.")
     written: list[Path] = []
+    recorded: list[Path] = []
     with showing_log(console), progress_bar(console) as progress:
         for name in names:
             wanted = [s for s in range(seed, seed + trials) if (name, s) not in store.done]
@@ -179,9 +180,10 @@ def run(
                     problem, planner, one, what, lambda steps, bar=bar: progress.update(bar, completed=steps)
                 )
                 store.add(_row(task, name, ran, metrics))
-                if video and not drawn and (ran.success or one == wanted[-1]):
+                if not drawn and (ran.success or one == wanted[-1]):
                     progress.reset(bar, total=None, description=f"{name}: drawing")
-                    written += _draw(problem, ran, out)
+                    recorded.append(_record(problem, ran, out))
+                    written += _draw(problem, ran, out) if video else []
                     drawn = True
             progress.remove_task(bar)
     rows = [store.done[name, s] for name in names for s in range(seed, seed + trials)]
@@ -194,6 +196,10 @@ def run(
             console.print(f"{name}: note of some plans: {escape(note)}", soft_wrap=True)
     for path in written:
         console.print(f"Picture: [bold]{escape(str(path))}[/]", soft_wrap=True)
+    for path in recorded:
+        console.print(
+            f"Recording: {escape(str(path))}; `stickslip view {escape(str(path))}` replays it", soft_wrap=True
+        )
     console.print(f"Results: {escape(str(store.path))}", soft_wrap=True)
     return not any(row["aborted"] for row in rows)
 
@@ -218,12 +224,19 @@ def _run_trial(problem: Problem, planner: Planner, seed: int, what: Order, progr
 
 def _draw(problem: Problem, ran: trial.Trial, out: Path) -> list[Path]:
     shown, steps = film.pictures(problem, ran)
-    stem = problem.task.name if problem.object == DEFAULT else f"{problem.task.name}-{problem.object}"
-    seconds = ran.steps * problem.period
+    stem, seconds = _stem(problem), ran.steps * problem.period
     return [
         files.write_bytes_atomic(out / f"{stem}.png", film.strip(problem, ran, shown, steps)),
         files.write_bytes_atomic(out / f"{stem}.gif", film.film(shown, seconds)),
     ]
+
+
+def _record(problem: Problem, ran: trial.Trial, out: Path) -> Path:
+    return files.write_bytes_atomic(out / f"{_stem(problem)}.npz", film.recording(problem, ran))
+
+
+def _stem(problem: Problem) -> str:
+    return problem.task.name if problem.object == DEFAULT else f"{problem.task.name}-{problem.object}"
 
 
 def _head(what: Order) -> dict[str, Any]:

@@ -14,6 +14,8 @@ VISUAL_GROUPS = 3
 """MuJoCo's viewers show geoms of groups below this."""
 GLASS = 0.35
 """Opacity of bodies that are shown as if made of glass."""
+TILES = 60
+"""Tiles of a floor, along each side."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +52,6 @@ class _Group:
     shape: shapes.Key
     moving: bool
     clear: bool  # some of it is transparent
-    geom: NDArray[np.integer]  # (n,)
     body: NDArray[np.integer]  # (n,)
     pos: NDArray[np.floating]  # (n, 3), in the frame of the body
     quat: NDArray[np.floating]  # (n, 4)
@@ -94,13 +95,13 @@ class Bodies:
         self._handles: list[Any] = []
         self._batches: list[_Batch] = []
         self.floors = _floors(mjm)
-        _add_floors(scene, self.floors, mjm, layout, self._handles)
+        _add_floors(scene, self.floors, layout, self._handles)
         for i, group in enumerate(_groups(mjm, set(self.floors), everything)):
             name = f"/scene/{'moving' if group.moving else 'fixed'}/{group.shape[0]}-{group.shape[1]}-{i}"
             positions, quats = self._instances(group, where)
             opacity = group.rgba[:, 3] * (GLASS if clear and group.moving else 1.0)
             opacities = (layout.opacities[None, :, None] * opacity).repeat(layout.lanes, axis=0).ravel()
-            triangles = shapes.mesh(mjm, group.shape)
+            triangles = shapes.mesh(mjm, group.shape, shapes.segments(len(positions)))
             rows = len(positions) // len(group.body)
             handle = scene.add_batched_meshes_simple(
                 name,
@@ -175,16 +176,16 @@ def _groups(mjm: mujoco.MjModel, left_out: set[int], everything: bool) -> list[_
             quat = mjm.geom_quat[geom]
             pos = mjm.geom_pos[geom] + rotated(quat[None], np.array([part.pos]))[0]
             key = (part.shape, moves(mjm, body), rgba[3] < 1.0)
-            gathered.setdefault(key, []).append((geom, body, pos, quat, part.scale, rgba))
+            turned = product(quat[None], np.array([part.quat]))[0]
+            gathered.setdefault(key, []).append((body, pos, turned, part.scale, rgba))
     groups = []
     for (shape, moving, clear), rows in gathered.items():
-        geom, body, pos, quat, scale, rgba = (np.array(column) for column in zip(*rows, strict=True))
-        groups.append(_Group(shape, moving, clear, geom, body, pos, quat, scale, rgba))
+        groups.append(_Group(shape, moving, clear, *(np.array(column) for column in zip(*rows, strict=True))))
     return groups
 
 
 def _floors(mjm: mujoco.MjModel) -> dict[int, float]:
-    """Level planes without a size that belong to the world, and their heights; they are drawn once, as grids."""
+    """Level planes without a size that belong to the world, and their heights; they are drawn once, as tiles."""
     found = {}
     for geom in range(mjm.ngeom):
         if mjm.geom_type[geom] != mujoco.mjtGeom.mjGEOM_PLANE or mjm.geom_bodyid[geom] != 0:
@@ -195,26 +196,39 @@ def _floors(mjm: mujoco.MjModel) -> dict[int, float]:
     return found
 
 
-def _add_floors(scene: Any, floors: dict[int, float], mjm: mujoco.MjModel, layout: Layout, handles: list[Any]) -> None:
+def _add_floors(scene: Any, floors: dict[int, float], layout: Layout, handles: list[Any]) -> None:
+    """Tiles in two greys that fade into the background: a grid drawn by a shader is slow without a graphics card."""
     reach = float(np.linalg.norm(np.ptp(layout.offsets.reshape(-1, 3), axis=0) + layout.box.size))
-    cell = 10.0 ** np.floor(np.log10(max(reach, 1e-3)) - 0.3)
+    cell = _round_length(reach / 5.0)
+    number = np.stack(np.meshgrid(np.arange(TILES), np.arange(TILES)), axis=-1).reshape(-1, 2)
+    centre = (number - 0.5 * (TILES - 1)) * cell
+    far = np.linalg.norm(centre, axis=1) / (0.5 * TILES * cell)
+    number, centre, far = number[far < 1.0], centre[far < 1.0], far[far < 1.0]
+    grey = np.where(number.sum(axis=1) % 2 == 0, 208.0, 190.0)
+    grey += (255.0 - grey) * np.clip(1.5 * far - 0.5, 0.0, 1.0)
+    tile = shapes.plane()
     for height in sorted(set(floors.values())):
+        positions = np.column_stack([centre, np.full(len(centre), height - 1e-4 * reach)])
         handles.append(
-            scene.add_grid(
+            scene.add_batched_meshes_simple(
                 f"/scene/floor-{len(handles)}",
-                width=12.0 * reach,
-                height=12.0 * reach,
-                cell_size=cell,
-                section_size=5.0 * cell,
-                cell_color=(196, 201, 207),
-                section_color=(168, 175, 184),
-                plane_color=(226, 229, 233),
-                plane_opacity=1.0,
-                shadow_opacity=0.35,
-                fade_distance=8.0 * reach,
-                position=(0.0, 0.0, height - 1e-4 * reach),
+                0.5 * cell * tile.vertices,
+                tile.faces,
+                batched_wxyzs=np.tile([1.0, 0.0, 0.0, 0.0], (len(positions), 1)),
+                batched_positions=positions,
+                batched_colors=np.tile(grey[:, None], (1, 3)).astype(np.uint8),
+                side="double",
+                lod="off",
+                cast_shadow=False,
+                receive_shadow=True,
             )
         )
+
+
+def _round_length(length: float) -> float:
+    """The largest of 1, 2 and 5 times a power of ten that is not above a length."""
+    power = 10.0 ** np.floor(np.log10(max(length, 1e-3)))
+    return float(power * max(factor for factor in (1.0, 2.0, 5.0) if factor * power <= max(length, 1e-3) * 1.000001))
 
 
 def rotated(quat: NDArray[np.floating], vector: NDArray[np.floating]) -> NDArray[np.floating]:

@@ -86,6 +86,9 @@ def page(clips: Sequence[Clip]) -> str:
             button = f'<button onclick="play({i}, this)">{label}</button>'
         rows.setdefault(clip.scene, []).append(button)
     body = "\n".join(f"<p><b>{html.escape(scene)}</b> {' '.join(buttons)}</p>" for scene, buttons in rows.items())
+    body += "".join(
+        f"\n<p><small>{html.escape(f'{each.scene}: {each.refused}')}</small></p>" for each in clips if each.refused
+    )
     data = [base64.b64encode(clip.data).decode() for clip in clips]
     first = next((i for i, clip in enumerate(clips) if clip.data), -1)
     return _PAGE.format(

@@ -13,6 +13,10 @@ MODES: tuple[Mode, ...] = ("one", "grid", "ghosts")
 
 GAP = 1.15
 """Distance between neighbours over the width of a world."""
+NARROW = 1.0
+"""Width over height of a window below which it counts as narrow."""
+FAR = 5.0
+"""Distance from the median geom beyond which a geom does not count for the size of a world [extents of the model]."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,11 +59,12 @@ class Layout:
 
 
 def box(mjm: mujoco.MjModel, mjd: mujoco.MjData) -> Box:
-    """What the geoms of a world occupy, planes apart; `mjd` has poses."""
+    """What the geoms of a world occupy, but for planes and what has fallen far away; `mjd` has poses."""
+    solid = np.flatnonzero(mjm.geom_type != mujoco.mjtGeom.mjGEOM_PLANE)
+    middle_one = np.median(mjd.geom_xpos[solid], axis=0) if len(solid) else mjm.stat.center
+    away = np.linalg.norm(mjd.geom_xpos[solid] - middle_one, axis=1)
     corners = []
-    for geom in range(mjm.ngeom):
-        if mjm.geom_type[geom] == mujoco.mjtGeom.mjGEOM_PLANE:
-            continue
+    for geom in solid[away <= FAR * mjm.stat.extent]:
         centre, half = mjm.geom_aabb[geom, :3], mjm.geom_aabb[geom, 3:]
         frame = mjd.geom_xmat[geom].reshape(3, 3)
         middle, reach = mjd.geom_xpos[geom] + frame @ centre, np.abs(frame) @ half
@@ -127,8 +132,13 @@ def to_the_right(direction: NDArray[np.floating]) -> NDArray[np.floating]:
     return right / length if length > 1e-6 else np.array([1.0, 0.0, 0.0])
 
 
-def look(mjm: mujoco.MjModel, mjd: mujoco.MjData, layout: Layout, fov: float = math.radians(45.0)) -> Look:
-    """A camera that has all worlds in view, from where the model's camera "overview" looks if it has one."""
+def look(
+    mjm: mujoco.MjModel, mjd: mujoco.MjData, layout: Layout, aspect: float = 1.6, fov: float = math.radians(45.0)
+) -> Look:
+    """A camera that has all worlds in view, from where the model's camera "overview" looks if it has one.
+
+    `aspect` is the width of the window over its height.
+    """
     direction = view_direction(mjm, mjd)
     low = layout.offsets.reshape(-1, 3).min(axis=0) + layout.box.low
     high = layout.offsets.reshape(-1, 3).max(axis=0) + layout.box.high
@@ -136,8 +146,10 @@ def look(mjm: mujoco.MjModel, mjd: mujoco.MjData, layout: Layout, fov: float = m
     right = to_the_right(direction)
     up = np.cross(direction, right)
     wide, tall = (float(np.abs(axis) @ size) for axis in (right, up))
-    # most windows are wider than tall, and the panel covers a part of the width
-    half = 0.5 * max(tall, wide / 1.1)
+    # the panel covers the right of a wide window, and the lower half of a narrow one
+    narrow = aspect < NARROW
+    half = 0.5 * max(2.0 * tall, wide / (0.9 * aspect)) if narrow else 0.5 * max(tall, wide / min(1.1, 0.7 * aspect))
     distance = half / math.tan(0.5 * fov) + 0.5 * float(np.abs(direction) @ size)
-    target = target + 0.42 * distance * math.tan(0.5 * fov) * right  # the panel covers the right of the page
+    covered = 0.42 * distance * math.tan(0.5 * fov)
+    target = target - covered * up if narrow else target + covered * right
     return Look(target + distance * direction, target, fov)

@@ -32,6 +32,7 @@ class Choices:
         arrows, cones, depth, pressure: of contacts
         scale: of the arrows
         clear: show bodies as if made of glass, so that forces inside them are seen
+        shadows: cast shadows
     """
 
     mode: Mode = "one"
@@ -44,10 +45,11 @@ class Choices:
     pressure: bool = True
     scale: float = 0.6
     clear: bool = False
+    shadows: bool = True
 
 
 class Page:
-    """Draws frames. All of it runs in the drawing thread, but for what clients drag."""
+    """Draws frames. All of it runs in the drawing thread, but for what clients drag and their cameras."""
 
     def __init__(self, server: Any, choices: Choices, pulls: Pulls | None) -> None:
         self._server, self._scene = server, server.scene
@@ -69,7 +71,7 @@ class Page:
         self._followed = NOBODY
         self._where: list[Poses] = []
         self.layout: Layout | None = None
-        self._scene.configure_default_lights(cast_shadow=True)
+        self._scene.configure_default_lights(cast_shadow=choices.shadows)
 
     def draw(self, mjm: mujoco.MjModel, frame: Frame) -> None:
         """Show a frame."""
@@ -136,11 +138,19 @@ class Page:
 
     def frame_cameras(self) -> None:
         """Bring every client's camera to where all worlds are in view."""
-        begin = self._server.initial_camera
         for client in self._server.get_clients().values():
-            with client.atomic():
-                client.camera.up_direction = (0.0, 0.0, 1.0)
-                client.camera.position, client.camera.look_at = begin.position, begin.look_at
+            self.frame_camera(client)
+
+    def frame_camera(self, client: Any) -> None:
+        """Bring a client's camera to where all worlds are in view in its window."""
+        if self._mjm is None or self._mjd is None or self.layout is None:
+            return
+        look = layouts.look(
+            self._mjm, self._mjd, self.layout, client.camera.image_width / max(1, client.camera.image_height)
+        )
+        with client.atomic():
+            client.camera.up_direction = (0.0, 0.0, 1.0)
+            client.camera.position, client.camera.look_at = look.position, look.target
 
     def _label(self, lane: int, text: str, occupied: layouts.Box) -> Any:
         assert self.layout is not None
@@ -243,9 +253,12 @@ class Page:
             from_ = where.xpos[row, pull.body] + _turned(where.xquat[row, pull.body], pull.point)
             ends.append([from_ + offset, pull.target + offset])
             colours.append([_CLIENTS[client % len(_CLIENTS)]] * 2)
-        if ends:
+        points, shades = np.array(ends, dtype=np.float32).reshape(-1, 2, 3), np.array(colours, dtype=np.uint8)
+        if self._lines is not None:
+            self._lines.points, self._lines.colors = points, shades.reshape(-1, 2, 3)
+        elif ends:
             self._lines = self._scene.add_line_segments(
-                "/scene/pulls", np.array(ends, dtype=np.float32), np.array(colours, dtype=np.uint8), line_width=3.0
+                "/scene/pulls", points, shades, thickness=3.0, thickness_units="screen"
             )
 
 

@@ -13,7 +13,7 @@ from stickslip.viewer import film, settings
 from stickslip.viewer.lane import refusal
 from stickslip.viewer.layout import MODES
 from stickslip.viewer.page import NOBODY, Page, body_names
-from stickslip.viewer.plots import Plots
+from stickslip.viewer.plots import WINDOW, Plots
 from stickslip.viewer.replay import Replay
 from stickslip.viewer.session import Frame, Session
 
@@ -119,7 +119,7 @@ class Panel:
         everything.on_update(lambda _: setattr(choices, "everything", everything.value))
         clear = gui.add_checkbox("glass", choices.clear, hint="shows forces inside bodies")
         clear.on_update(lambda _: setattr(choices, "clear", clear.value))
-        shadows = gui.add_checkbox("shadows", True, hint="without a graphics card, pages are quicker without them")
+        shadows = gui.add_checkbox("shadows", choices.shadows, hint="slow without a graphics card")
         shadows.on_update(lambda _: self._server.scene.configure_default_lights(cast_shadow=shadows.value))
         home = gui.add_button("show all")
         home.on_click(lambda _: self._page.frame_cameras())
@@ -208,7 +208,7 @@ class Panel:
             with self._controls_place:
                 self._made += settings.add_controls(self._gui, self._mjm, frame.shots[0].ctrl[0], self._control)
         with self._plots_place:
-            holder = self._gui.add_folder("over simulated time [s]")
+            holder = self._gui.add_folder(f"last {WINDOW:g} s of simulated time")
             self._made.append(holder)
             with holder:
                 self._plots = Plots(self._gui, self._mjm, [shot.label for shot in frame.shots])

@@ -11,6 +11,8 @@ from stickslip.viewer.lane import Shot
 
 KEPT = 300
 """Samples in a plot."""
+WINDOW = 10.0
+"""Simulated time that plots show, up to now [s]."""
 NAMES = {
     "step": "step time of all worlds [ms]",
     "energy": "energy of the world shown [J]",
@@ -58,12 +60,13 @@ class Plots:
         self._samples[name] = [collections.deque(maxlen=KEPT) for _ in self._labels]
         lines = ({"label": "t"}, *({"label": label, "stroke": colour(label), "width": 2} for label in self._labels))
         none = np.array([0.0])
+        # a range that stays: with one that follows the data, the page shows a part of it
         self._plots[name] = gui.add_uplot(
             data=(none, *(none for _ in self._labels)),
             series=lines,
             title=title,
-            scales={"x": {"time": False, "auto": True}, "y": {"auto": True}},
-            legend={"show": False},
+            scales={"x": {"time": False, "range": (-WINDOW, 0.0)}, "y": {"auto": True}},
+            legend={"show": len(self._labels) > 1 and name == "step"},
             height=130,
             visible=visible,
         )
@@ -98,6 +101,7 @@ class Plots:
     def draw(self) -> None:
         """Send the plots."""
         times = np.array(self._times)
+        times -= times[-1] if len(times) else 0.0
         for name, plot in self._plots.items():
             if name != "sensor" or self.sensor != NO_SENSOR:
                 plot.data = (times, *(np.array(line) for line in self._samples[name]))

@@ -136,11 +136,18 @@ def from_trajectory(trajectory: Trajectory, label: str = "") -> Clip:
     return Clip(label or trajectory.physics or "recorded", times - times[0], np.asarray(host.qpos), **given)
 
 
-def read(path: Path, scene: str | None) -> tuple[mujoco.MjModel, list[Clip]]:
-    """The model and the recordings of a file of `Simulation.record`, `stickslip run` or `stickslip retarget`."""
-    saved = path.suffix == ".zarr" or _is_saved(path)
-    clips = [from_trajectory(Trajectory.load(path))] if saved else _plain(path)
-    name = scene or _scene_beside(path)
+def read(path: Path, scene: Any | None) -> tuple[mujoco.MjModel, list[Clip]]:
+    """The model and the recordings of a file of `Simulation.record`, or of `stickslip run`, `plan` or `retarget`.
+
+    Without a scene, the model is the one in the file, or the scene in the summary of `stickslip run` beside it.
+    """
+    if path.suffix == ".zarr" or _is_saved(path):
+        clips, inside = [from_trajectory(Trajectory.load(path))], None
+    else:
+        clips, inside = _plain(path)
+    if scene is None and inside is not None:
+        return mjcf.from_bytes(inside, f"the model in {path}"), clips
+    name = _summary(path).get("scene") if scene is None else scene
     if name is None:
         raise InputError(f"{path} does not say of which scene it is: name it with --scene")
     return mjcf.load(name), clips
@@ -157,22 +164,25 @@ def _is_saved(path: Path) -> bool:
         raise InputError(f"{path} is not a file of NumPy (.npz)") from None
 
 
-def _plain(path: Path) -> list[Clip]:
+def _plain(path: Path) -> tuple[list[Clip], bytes | None]:
+    """The recordings of a file of one of our commands, and its model if it has one."""
     with np.load(path, allow_pickle=False) as file:
         if not {"qpos", "time"} <= set(file.files):
             raise InputError(f"{path} has {', '.join(file.files) or 'nothing'}: a trajectory has time and qpos")
         qpos, times = file["qpos"].astype(float), file["time"].astype(float)
         reference = file["reference_qpos"].astype(float) if "reference_qpos" in file.files else None
         qvel = file["qvel"].astype(float) if "qvel" in file.files else None
-    if qpos.ndim == 2:  # of retarget: one world
-        found = [Clip("robot", times - times[0], qpos[None], None if qvel is None else qvel[None])]
+        model = file["model"].tobytes() if "model" in file.files else None
+    if qpos.ndim == 2:  # of plan and retarget: one world
+        label = path.stem if reference is None else "robot"
+        found = [Clip(label, times - times[0], qpos[None], None if qvel is None else qvel[None])]
         if reference is not None and reference.shape == qpos.shape:
             found.append(Clip("reference", times - times[0], reference[None]))
-        return found
+        return found, model
     times = times[:, 0] if times.ndim == 2 else times  # of run: (frames, worlds, ...)
     label = _summary(path).get("physics", path.stem)
     swapped = None if qvel is None else np.swapaxes(qvel, 0, 1)
-    return [Clip(label, times - times[0], np.swapaxes(qpos, 0, 1), swapped)]
+    return [Clip(label, times - times[0], np.swapaxes(qpos, 0, 1), swapped)], model
 
 
 def _summary(path: Path) -> dict[str, Any]:
@@ -181,7 +191,3 @@ def _summary(path: Path) -> dict[str, Any]:
         return json.loads((path.parent / "summary.json").read_text())["settings"]
     except (OSError, ValueError, KeyError, TypeError):
         return {}
-
-
-def _scene_beside(path: Path) -> str | None:
-    return _summary(path).get("scene")

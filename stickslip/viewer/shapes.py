@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Key = tuple[str, int]
-"""A shape: "box", "sphere", "cylinder", "plane" with 0; "mesh" or "hfield" with its number in the model."""
+"""A shape: "box", "plane", "sphere", "cylinder" with 0, and "tube" and "cap" of capsules; "mesh" or "hfield" with its
+number in the model."""
 
-_IDENTITY = (1.0, 0.0, 0.0, 0.0)
-_AROUND = 24
-"""Segments around a sphere or cylinder."""
+_UP, _DOWN = (1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,11 +31,13 @@ class Part:
         shape: which mesh
         scale: along the axes of the mesh                              (3,)
         pos: position in the frame of the geom, m                      (3,)
+        quat: orientation in the frame of the geom                     (4,)
     """
 
     shape: Key
     scale: tuple[float, float, float]
     pos: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    quat: tuple[float, float, float, float] = _UP
 
 
 def parts(mjm: mujoco.MjModel, geom: int, far: float) -> list[Part]:
@@ -55,8 +56,8 @@ def parts(mjm: mujoco.MjModel, geom: int, far: float) -> list[Part]:
         case mujoco.mjtGeom.mjGEOM_BOX:
             return [Part(("box", 0), (x, y, z))]
         case mujoco.mjtGeom.mjGEOM_CAPSULE:
-            ends = [Part(("sphere", 0), (x, x, x), (0.0, 0.0, sign * y)) for sign in (-1.0, 1.0)]
-            return [Part(("cylinder", 0), (x, x, y)), *ends]
+            ends = [Part(("cap", 0), (x, x, x), (0.0, 0.0, z), quat) for z, quat in ((y, _UP), (-y, _DOWN))]
+            return [Part(("tube", 0), (x, x, y)), *ends]
         case mujoco.mjtGeom.mjGEOM_MESH | mujoco.mjtGeom.mjGEOM_SDF:
             return [Part(("mesh", int(mjm.geom_dataid[geom])), (1.0, 1.0, 1.0))]
         case mujoco.mjtGeom.mjGEOM_HFIELD:
@@ -64,8 +65,13 @@ def parts(mjm: mujoco.MjModel, geom: int, far: float) -> list[Part]:
     return []  # flexes and skins are no geoms with a shape of their own
 
 
-def mesh(mjm: mujoco.MjModel, shape: Key) -> Mesh:
-    """The triangles of a shape."""
+def segments(number: int) -> int:
+    """Segments around round shapes when so many of them are drawn: fewer for many, which look small."""
+    return 24 if number <= 200 else 16 if number <= 4000 else 8
+
+
+def mesh(mjm: mujoco.MjModel, shape: Key, around: int = 24) -> Mesh:
+    """The triangles of a shape; round ones have `around` segments, a multiple of 4."""
     name, index = shape
     if name == "mesh":
         first, count = int(mjm.mesh_vertadr[index]), int(mjm.mesh_vertnum[index])
@@ -73,7 +79,16 @@ def mesh(mjm: mujoco.MjModel, shape: Key) -> Mesh:
         return Mesh(mjm.mesh_vert[first : first + count].copy(), mjm.mesh_face[face : face + faces].copy())
     if name == "hfield":
         return _height_field(mjm, index)
-    return {"box": _box, "sphere": _sphere, "cylinder": cylinder, "plane": _plane}[name]()
+    match name:
+        case "sphere":
+            return _sphere(around, around // 2)
+        case "cap":
+            return _sphere(around, around // 4)
+        case "tube":
+            return cylinder(around=around, closed=False)
+        case "cylinder":
+            return cylinder(around=around)
+    return _box() if name == "box" else plane()
 
 
 @functools.cache
@@ -92,45 +107,46 @@ def _box() -> Mesh:
 
 
 @functools.cache
-def _sphere() -> Mesh:
-    rings = _AROUND // 2
-    points = [(0.0, 0.0, 1.0)]
-    for i in range(1, rings):
-        polar = math.pi * i / rings
-        for j in range(_AROUND):
-            angle = 2.0 * math.pi * j / _AROUND
-            points.append((math.sin(polar) * math.cos(angle), math.sin(polar) * math.sin(angle), math.cos(polar)))
-    points.append((0.0, 0.0, -1.0))
-    last = len(points) - 1
+def _sphere(around: int, rings: int) -> Mesh:
+    """Of a sphere, as many rings from the top as asked for: half as many as segments make a whole one."""
+    circle = _circle(around)
+    points = [np.array([[0.0, 0.0, 1.0]])]
+    for polar in 2.0 * math.pi / around * np.arange(1, rings + 1):
+        points.append(np.column_stack([math.sin(polar) * circle, np.full(around, math.cos(polar))]))
     faces = []
-    for j in range(_AROUND):
-        k = (j + 1) % _AROUND
+    for j in range(around):
+        k = (j + 1) % around
         faces.append((0, 1 + j, 1 + k))
-        faces.append((last, last - _AROUND + k, last - _AROUND + j))
-        for i in range(rings - 2):
-            a, b = 1 + i * _AROUND + j, 1 + i * _AROUND + k
-            faces += [(a, a + _AROUND, b), (b, a + _AROUND, b + _AROUND)]
-    return Mesh(np.array(points), np.array(faces))
-
-
-@functools.cache
-def cylinder(top: float = 1.0, bottom: float = 1.0) -> Mesh:
-    """Along z from -1 to 1, with these radii; a cone if one is 0."""
-    angles = 2.0 * math.pi * np.arange(_AROUND) / _AROUND
-    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    ends = [np.column_stack([radius * circle, np.full(_AROUND, z)]) for radius, z in ((bottom, -1.0), (top, 1.0))]
-    # the caps repeat the rims, so that edges stay sharp
-    points = [*ends, *ends, np.array([[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]])]
-    faces = []
-    for j in range(_AROUND):
-        k = (j + 1) % _AROUND
-        faces += [(j, k, _AROUND + j), (k, _AROUND + k, _AROUND + j)]
-        faces += [(4 * _AROUND, 2 * _AROUND + k, 2 * _AROUND + j), (4 * _AROUND + 1, 3 * _AROUND + j, 3 * _AROUND + k)]
+        for i in range(rings - 1):
+            a, b = 1 + i * around + j, 1 + i * around + k
+            faces += [(a, a + around, b), (b, a + around, b + around)]
     return Mesh(np.concatenate(points), np.array(faces))
 
 
 @functools.cache
-def _plane() -> Mesh:
+def cylinder(top: float = 1.0, bottom: float = 1.0, around: int = 24, closed: bool = True) -> Mesh:
+    """Along z from -1 to 1, with these radii, and with ends if closed; a cone if one radius is 0."""
+    circle = _circle(around)
+    ends = [np.column_stack([radius * circle, np.full(around, z)]) for radius, z in ((bottom, -1.0), (top, 1.0))]
+    # the ends repeat the rims, so that edges stay sharp
+    points = [*ends, *ends, np.array([[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]])] if closed else ends
+    faces = []
+    for j in range(around):
+        k = (j + 1) % around
+        faces += [(j, k, around + j), (k, around + k, around + j)]
+        if closed:
+            faces += [(4 * around, 2 * around + k, 2 * around + j), (4 * around + 1, 3 * around + j, 3 * around + k)]
+    return Mesh(np.concatenate(points), np.array(faces))
+
+
+def _circle(around: int) -> NDArray[np.floating]:
+    angles = 2.0 * math.pi * np.arange(around) / around
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+@functools.cache
+def plane() -> Mesh:
+    """A square from -1 to 1 at z = 0, facing up."""
     return Mesh(
         np.array([[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]], dtype=float), np.array([[0, 1, 2], [0, 2, 3]])
     )

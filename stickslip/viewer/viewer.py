@@ -22,6 +22,11 @@ from stickslip.viewer.replay import Replay
 from stickslip.viewer.server import HOST, halt, serve
 from stickslip.viewer.session import Session
 
+SHADED = 4
+"""Worlds up to which shadows are on at first: without a graphics card they are slow."""
+UNWATCHED = 0.5
+"""Time between frames while no page is open [s]."""
+
 
 class Viewer:
     """A page in the browser beside a loop of your own.
@@ -42,9 +47,9 @@ class Viewer:
         self._begin(Session([Lane(each) for each in sims]), port, host, "", own=False)
 
     @classmethod
-    def _of(cls, source: Session | Replay, port: int | None, host: str, scene: str, choices: Choices) -> Self:
+    def _of(cls, source: Session | Replay, port: int | None, host: str, scene: str) -> Self:
         viewer = cls.__new__(cls)
-        viewer._begin(source, port, host, scene, own=True, choices=choices)
+        viewer._begin(source, port, host, scene, own=True)
         return viewer
 
     def _begin(
@@ -55,12 +60,12 @@ class Viewer:
         scene: str,
         *,
         own: bool,
-        choices: Choices | None = None,
     ) -> None:
         self._server = serve(port, host, "stickslip")
         self._source, self._closed = source, threading.Event()
         pulls = source.pulls if isinstance(source, Session) else None
-        self._page = Page(self._server, choices or Choices(), pulls)
+        self._page = Page(self._server, _choices(source), pulls)
+        self._server.on_client_connect(self._page.frame_camera)
         self._panel = Panel(self._server, source, self._page, scene, own)
         self.errors: list[BaseException] = []
         """What went wrong while drawing; the simulation is not touched by it."""
@@ -129,6 +134,8 @@ class Viewer:
             except Exception as error:  # a drawing that fails must not end the simulation
                 self._source.errors.append(f"{type(error).__name__}: {error}")
                 self.errors.append(error)
+            if not self._server.get_clients() and not self._panel.recorder.is_on:
+                self._closed.wait(UNWATCHED)
 
 
 def view(
@@ -160,8 +167,7 @@ def view(
         block: whether to return only after Ctrl-C; None: unless in a notebook
     """
     source, name = _source(what, physics, scene, nworld, device, paused)
-    worlds = source.nworld if isinstance(source, Replay) else source.lanes[0].sim.nworld
-    viewer = Viewer._of(source, port, host, name, Choices(mode="grid" if worlds > 1 else "one"))
+    viewer = Viewer._of(source, port, host, name)
     if block if block is not None else not _in_notebook():
         print(f"The viewer is at {viewer.url}; Ctrl-C ends it.", flush=True)
         viewer.wait()
@@ -177,7 +183,7 @@ def _source(
             raise InputError("a trajectory does not say of which scene it is: give scene=...")
         return Replay(mjcf.load(scene), [replay.from_trajectory(what)], paused=paused), ""
     if isinstance(what, (str, os.PathLike)) and str(what).endswith((".npz", ".zarr")):
-        mjm, clips = replay.read(Path(what), None if scene is None else str(scene))
+        mjm, clips = replay.read(Path(what), scene)
         return Replay(mjm, clips, paused=paused), ""
     if isinstance(what, Simulation) or not isinstance(what, (str, os.PathLike, mujoco.MjModel)):
         sims: list[Any] = [what] if isinstance(what, Simulation) else list(what)  # type: ignore[arg-type]
@@ -194,6 +200,12 @@ def _source(
     lanes = [Lane(Simulation(mjm, each, nworld=nworld, device=device)) for each in made]
     name = what if isinstance(what, str) and what.partition(":")[0] in scenes.CATALOGUE else ""
     return Session(lanes, paused=paused), name
+
+
+def _choices(source: Session | Replay) -> Choices:
+    """What is shown at first."""
+    nworld = source.nworld if isinstance(source, Replay) else source.lanes[0].sim.nworld
+    return Choices(mode="grid" if nworld > 1 else "one", shadows=nworld <= SHADED)
 
 
 def _check(sims: Sequence[Any]) -> None:

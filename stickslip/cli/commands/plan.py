@@ -14,7 +14,7 @@ from stickslip.cli.status import FAILED, OK
 
 @dataclass(frozen=True)
 class Plan:
-    """Run trials of a task with a planner, on MuJoCo in C; write results, a filmstrip and a film.
+    """Run trials of a task with a planner, on MuJoCo in C; write results, a recording, a filmstrip and a film.
 
     Trials that are stored in the folder are not run again. The exit status is 0 if every trial ran, whether or not it
     succeeded, and 1 if an error of the planner or the plant aborted one.

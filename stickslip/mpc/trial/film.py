@@ -4,9 +4,10 @@ import copy
 import io
 import math
 
+import mujoco
 import numpy as np
 
-from stickslip import render
+from stickslip import mjcf, render
 from stickslip.mpc.success import Array
 from stickslip.mpc.task import DEFAULT, GOAL, Problem
 from stickslip.mpc.trial.plant import shown_goal
@@ -26,14 +27,29 @@ COLOURS = ("tab:blue", "tab:orange", "tab:green")
 
 def pictures(problem: Problem, trial: Trial, n: int = FRAMES) -> tuple[list[render.Picture], list[int]]:
     """At most n images of a trial, evenly spaced from start to end, and the control steps they show."""
+    mjm = _with_goal(problem, trial)
+    steps = sorted(set(np.linspace(0, len(trial.frames) - 1, n).round().astype(int).tolist()))
+    width, height = SIZE
+    return render.images(mjm, [trial.frames[step] for step in steps], width=width, height=height), steps
+
+
+def recording(problem: Problem, trial: Trial) -> bytes:
+    """A trial with its model for `stickslip view`: an .npz file with time (steps + 1,) and qpos (steps + 1, nq)."""
+    model = np.frombuffer(mjcf.to_bytes(_with_goal(problem, trial)), dtype=np.uint8)
+    time = problem.period * np.arange(len(trial.frames))
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, time=time, qpos=trial.frames, model=model)
+    return buffer.getvalue()
+
+
+def _with_goal(problem: Problem, trial: Trial) -> mujoco.MjModel:
+    """The model, with the goal where it is shown."""
     mjm = copy.copy(problem.mjm)
     pose = problem.task.goal_pose(trial.goal)
     if shown_goal(mjm) >= 0 and pose is not None:
         goal = mjm.body(GOAL).id
         mjm.body_pos[goal], mjm.body_quat[goal] = pose
-    steps = sorted(set(np.linspace(0, len(trial.frames) - 1, n).round().astype(int).tolist()))
-    width, height = SIZE
-    return render.images(mjm, [trial.frames[step] for step in steps], width=width, height=height), steps
+    return mjm
 
 
 def shown_errors(problem: Problem, trial: Trial) -> Array:
