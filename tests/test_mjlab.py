@@ -424,7 +424,7 @@ def test_contact_sensors_count_what_touches(mjlab: Any, name: str, device: str) 
 # Meshes that differ between worlds.
 
 CUBE = "-1 -1 -1 1 -1 -1 -1 1 -1 1 1 -1 -1 -1 1 1 -1 1 -1 1 1 1 1 1"
-WEDGE = "-1 -1 -1 1 -1 -1 -1 1 -1 1 1 -1 -1 0 .5 1 0 .5"
+WEDGE = "-1 -1 -.4 1 -1 -.4 -1 1 -.4 1 1 -.4 -1 0 .8 1 0 .8"
 MESHES = {"cube": CUBE, "wedge": WEDGE}
 OF_MESH = (
     "geom_size geom_rbound geom_aabb geom_pos geom_quat body_mass body_subtreemass body_inertia body_invweight0 "
