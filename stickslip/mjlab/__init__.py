@@ -41,9 +41,7 @@ class Use:
         return f"<mjlab with {self.physics}>"
 
 
-def use(
-    physics: "str | Physics[Any, Any]" = "cone-sweep", *, any_version: bool = False, **parameters: Any
-) -> Use:
+def use(physics: "str | Physics[Any, Any]" = "cone-sweep", *, any_version: bool = False, **parameters: Any) -> Use:
     """Let mjlab make its environments with a physics of stickslip.
 
     It makes no difference whether mjlab was imported before. Environments that are there already keep their physics.
