@@ -438,7 +438,8 @@ def with_mesh(name: str) -> mujoco.MjModel:
     assets = "".join(f"<mesh name='{key}' vertex='{v}' scale='.05 .04 .03'/>" for key, v in MESHES.items())
     return mujoco.MjModel.from_xml_string(
         f"<mujoco><option timestep='.004'/><asset>{assets}</asset><worldbody>"
-        "<geom type='box' size='.5 .5 .05' euler='8 0 0' pos='0 0 -.05'/><geom type='plane' size='2 2 .1' pos='0 0 -.2'/>"
+        "<geom type='box' size='.5 .5 .05' euler='8 0 0' pos='0 0 -.05'/>"
+        "<geom type='plane' size='2 2 .1' pos='0 0 -.2'/>"
         f"<body pos='0 0 .1' euler='10 5 0'><freejoint/><geom type='mesh' mesh='{name}' friction='.6'/></body>"
         "</worldbody></mujoco>"
     )

@@ -17,7 +17,7 @@ CALLERS = (
     "mjlab.envs.mdp.actions.differential_ik",
     "mjlab.sensor.sensor_context",
 )
-"""Modules of mjlab that call MuJoCo Warp: steps and rendering, meshes per world, inverse kinematics, render contexts."""
+"""Modules of mjlab that call MuJoCo Warp: for steps, meshes per world, inverse kinematics, render contexts."""
 SIMULATION = "mjlab.sim.sim"
 
 
