@@ -27,7 +27,7 @@ except importlib.metadata.PackageNotFoundError:
 
 MODULES = {"cone-sweep": cs, "comfree": cf}
 GO1 = "Mjlab-Velocity-Flat-Unitree-Go1"
-TASKS = [GO1, "Mjlab-Velocity-Flat-Unitree-G1", "Mjlab-Lift-Cube-Yam"]
+TASKS = [GO1, "Mjlab-Velocity-Flat-Unitree-G1", "Mjlab-Lift-Cube-Yam", "Mjlab-Lift-Cube-Yam-Depth"]
 NWORLD = 4
 each_physics = pytest.mark.parametrize("name", list(MODULES))
 
@@ -236,3 +236,28 @@ def test_variants(name: str, device: str) -> None:
         atol = 1e-5 if device == "cpu" else 1e-3
         np.testing.assert_allclose(both[world], settled(simulation([key], 1, graph=False))[0], rtol=0, atol=atol)
     assert np.abs(both[0, 2] - both[1, 2]) > 5e-3
+
+
+def test_the_comparison_of_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What ran is stored with its parameters; what is stored is not run again, and other settings are refused."""
+    from training import velocity
+
+    from stickslip.bench.result import load
+    from stickslip.errors import InputError
+
+    args = ["--tasks", "Go1", "--physics", "cone-sweep:substeps=7", "--device", "cpu", "--out", str(tmp_path)]
+    sizes = ["--num-envs", "4", "--steps", "6", "--iterations"]
+    velocity.main([*args, *sizes, "2"])
+    result = load(tmp_path / "velocity.json")
+    record = result.methods["cone-sweep:substeps=7"]
+    assert record.parameters["substeps"] == 7 and record.parameters["steps"] == 6 and record.source
+    assert result.versions["mjlab"] == importlib.metadata.version("mjlab") and result.quick
+    case = "Go1, seed 1"
+    assert len(result.series("cone-sweep:substeps=7", case, "time")) == 2
+    assert result.metric("cone-sweep:substeps=7", case, "env_steps_per_second") > 0
+    assert (tmp_path / "velocity.png").stat().st_size > 10_000
+    capsys.readouterr()
+    velocity.main([*args, *sizes, "2"])
+    assert "cone-sweep ..." not in capsys.readouterr().out
+    with pytest.raises(InputError, match=r"settings \(iterations: 2 there, 3 here\)"):
+        velocity.main([*args, *sizes, "3"])

@@ -81,6 +81,7 @@ def train(task: str, physics: str, seed: int, device: str, settings: Settings) -
     began = time.perf_counter()
     used = stickslip.mjlab.use(physics)
     import mjlab.tasks  # noqa: F401 - registers the tasks
+    import torch
     from mjlab.envs import ManagerBasedRlEnv
     from mjlab.rl import MjlabOnPolicyRunner, RslRlVecEnvWrapper
     from mjlab.tasks.registry import load_env_cfg, load_rl_cfg
@@ -98,6 +99,9 @@ def train(task: str, physics: str, seed: int, device: str, settings: Settings) -
     if backend.owner_of(env.sim.wp_model) is not choice.module:
         raise RuntimeError(f"{physics} was asked for, and the model is a {type(env.sim.wp_model)}")
     wrapped = RslRlVecEnvWrapper(env, clip_actions=agent.clip_actions)
+    for _ in range(2):  # what is compiled at first use
+        wrapped.step(torch.zeros(settings.num_envs, wrapped.num_actions, device=device))
+    env.reset(seed=seed)
     series: dict[str, list[float]] = {"time": [], "reward": [], "episode_length": [], "collect": [], "learn": []}
     with tempfile.TemporaryDirectory() as logs:
         runner = MjlabOnPolicyRunner(wrapped, dataclasses.asdict(agent), logs, device)

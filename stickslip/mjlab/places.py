@@ -65,5 +65,5 @@ def _prepare_before_capture(simulation: Any) -> None:
             prepare(self.wp_model, self.wp_data)
         original(self)
 
-    create_graph.prepares = True  # pyright: ignore[reportFunctionMemberAccess]
+    setattr(create_graph, "prepares", True)  # noqa: B010 - a wrapped function declares no attributes
     simulation.create_graph = create_graph
