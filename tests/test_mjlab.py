@@ -48,6 +48,13 @@ def install(monkeypatch: pytest.MonkeyPatch, folder: Path, version: str) -> None
     monkeypatch.syspath_prepend(str(STAND_IN))
 
 
+@pytest.fixture(autouse=True)
+def on_the_cpu() -> Iterator[None]:
+    """Tests that compare bits; those with a device take that one."""
+    with wp.ScopedDevice("cpu"):
+        yield
+
+
 @pytest.fixture
 def mjlab(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     """The stand-in, not imported yet; the function imports one of its modules."""
