@@ -1,12 +1,13 @@
 """ComFree behind MuJoCo Warp's own names: `import stickslip.comfree as mjw` and a script runs on.
 
-Every public name of `mujoco_warp` is here with the same signature. `put_model` also takes
-`stiffness` and `damping`. What resolves contacts is ComFree's; everything else is MuJoCo Warp itself.
+Every public name of `mujoco_warp` is here with the same signature. `put_model` also takes the parameters of
+`stickslip.ComFree`. What resolves contacts is ComFree's; everything else is MuJoCo Warp itself.
 """
 # The wildcard brings all of MuJoCo Warp's names, those it may add included; the names below replace some of them.
 # pyright: reportAssignmentType=false, reportWildcardImportFromLibrary=false
 
 from collections.abc import Iterable
+from typing import Literal
 
 import mujoco as _mujoco
 import mujoco_warp as _mjw
@@ -20,6 +21,7 @@ from stickslip.physics.comfree.model import Model as Model
 from stickslip.physics.mjwarp.dropin import DropIn as _DropIn
 
 __version__ = _mjw.__version__
+_DEFAULT = _physics.ComFree()
 
 
 def put_model(
@@ -28,9 +30,23 @@ def put_model(
     *,
     stiffness: float | Iterable[float] = _model.DEFAULT_STIFFNESS,
     damping: float | Iterable[float] = _model.DEFAULT_DAMPING,
+    impedance: Literal["heuristic", "exact"] = _DEFAULT.impedance,
+    smoothing: float | None = _DEFAULT.smoothing,
 ) -> Model:
-    """Creates a model on device; `stiffness` and `damping` are ComFree's, one number or one per world."""
-    return _physics.put_model(mjm, batch_sizes, stacklevel=3, stiffness=stiffness, damping=damping)
+    """Creates a model on device; the keywords after `batch_sizes` are those of `stickslip.ComFree`.
+
+    `stiffness` and `damping` are one number or one per world.
+    """
+    physics = _physics.ComFree(impedance=impedance, smoothing=smoothing)
+    return _physics.put_model(
+        mjm,
+        batch_sizes,
+        stacklevel=3,
+        stiffness=stiffness,
+        damping=damping,
+        exact=physics.impedance == "exact",
+        smoothing=physics.smoothing or 0.0,
+    )
 
 
 _comfree: _DropIn[Model, Data] = _DropIn("comfree", _pipeline, extend=lambda mjm, d: Data.extend(d, mjm))
@@ -51,4 +67,4 @@ discrete = _comfree.discrete
 inverse = _comfree.inverse
 island = _comfree.island
 
-del Iterable
+del Iterable, Literal

@@ -25,7 +25,7 @@ PUBLIC = sorted(name for name in dir(mjw) if not name.startswith("_"))
 FUNCTIONS = [name for name in PUBLIC if inspect.isroutine(getattr(mjw, name))]
 SIZES = {"nconmax": 48, "njmax": 192}
 PHYSICS: dict[ModuleType, Any] = {cf: ss.ComFree(), cs: ss.ConeSweep()}
-ADDED = {cf: ["stiffness", "damping"], cs: [field.name for field in dataclasses.fields(ss.ConeSweep)]}
+ADDED = {module: [field.name for field in dataclasses.fields(physics)] for module, physics in PHYSICS.items()}
 
 each_module = pytest.mark.parametrize("module", list(PHYSICS), ids=[physics.name for physics in PHYSICS.values()])
 
