@@ -15,6 +15,8 @@ if importlib.util.find_spec("rsl_rl") is None:
 
 import stickslip as ss  # noqa: E402
 from stickslip.envs.env import Env  # noqa: E402
+from stickslip.envs.make import make  # noqa: E402
+from stickslip.envs.task import Reward  # noqa: E402
 from stickslip.learning import episodes, score, scores_picture  # noqa: E402
 from stickslip.learning.film import Filming, draw_curve  # noqa: E402
 from stickslip.learning.plant import Plant  # noqa: E402
@@ -22,14 +24,16 @@ from stickslip.learning.policy import Policy  # noqa: E402
 from stickslip.learning.settings import Settings, settings_of  # noqa: E402
 from stickslip.learning.train import Training  # noqa: E402
 from tests import support  # noqa: E402
-from tests.envs.tiny import CART, env_of  # noqa: E402
+from tests.envs.tiny import CART  # noqa: E402
 
-LONG = dataclasses.replace(CART, episode=1.0, threshold=0.9)
-QUICK = Settings(iterations=12, steps=25, hidden=(32,), learning_rate=3e-3, entropy=0.0)
+LONG = dataclasses.replace(
+    CART, episode=1.0, threshold=0.9, rewards={"middle": Reward(lambda s: 1.0 - s.qpos[:, 0].abs(), 5.0)}
+)
+QUICK = Settings(iterations=20, steps=25, hidden=(32,), learning_rate=3e-3, gamma=0.95, entropy=0.0)
 
 
 def training(out: Path, settings: Settings = QUICK, **options) -> Training:
-    env = env_of(64, check=False, episode=1.0, threshold=0.9)
+    env = make(LONG, "comfree", nworld=128, device="cpu", check=False)
     return Training(env, settings, out, **options)
 
 
@@ -45,7 +49,7 @@ def test_it_learns(trained: Training) -> None:
     """From chance to nearly always; the policy without noise does so from starts that it has not seen."""
     scores = [point.score for point in trained.points if point.score is not None]
     assert np.mean(scores[:2]) < 0.6 and np.mean(scores[-2:]) > 0.9
-    assert trained.reached is not None and trained.reached.iteration <= 12
+    assert trained.reached is not None and trained.reached.iteration <= 20
     env = episodes.environment(LONG, ss.ComFree(), 100, device="cpu", seed=123)
     played = episodes.play(env, trained.policy())
     assert played.success.mean() > 0.95
@@ -54,10 +58,10 @@ def test_it_learns(trained: Training) -> None:
 
 def test_files_of_a_training(trained: Training, tmp_path: Path) -> None:
     curve = json.loads((trained.out / "curve.json").read_text())
-    assert [point["iteration"] for point in curve["points"]] == list(range(1, 13))
-    assert curve["points"][-1]["steps"] == 12 * 25 * 64
+    assert [point["iteration"] for point in curve["points"]] == list(range(1, 21))
+    assert curve["points"][-1]["steps"] == 20 * 25 * 128
     order = json.loads((trained.out / "training.json").read_text())
-    assert order["physics"] == "comfree" and order["settings"]["nworld"] == 64 and order["versions"]["torch"]
+    assert order["physics"] == "comfree" and order["settings"]["nworld"] == 128 and order["versions"]["torch"]
     assert draw_curve(trained.points, "cart", "success", 0.9)[:4] == b"\x89PNG"
 
 
@@ -75,7 +79,7 @@ def test_the_file_of_a_policy_gives_the_same_actions(trained: Training, tmp_path
     with torch.no_grad():
         want = network(TensorDict({"policy": seen}, batch_size=[50]))
     torch.testing.assert_close(actions, want, rtol=1e-5, atol=1e-6)
-    assert loaded.about["task"] == "cart" and loaded.about["trained"]["iterations"] == 12
+    assert loaded.about["task"] == "cart" and loaded.about["trained"]["iterations"] == 20
 
 
 def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -90,7 +94,7 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
     for one, other in zip(first.policy().weights, again.policy().weights, strict=True):
         assert support.same_bits(one, other)
     again.run()
-    assert again.iteration == 3 and again.points[-1].steps == 3 * 25 * 64
+    assert again.iteration == 3 and again.points[-1].steps == 3 * 25 * 128
     assert again.points[-1].seconds > first.points[-1].seconds
     with pytest.raises(ss.InputError, match="has a training with seed 0, not 1: choose another folder, or start over"):
         training(tmp_path, half, seed=1)
@@ -109,8 +113,6 @@ def test_bad_files_of_policies(trained: Training, tmp_path: Path) -> None:
     dataclasses.replace(policy, weights=(policy.weights[0][:, :1], *policy.weights[1:])).save(bad)
     with pytest.raises(ss.InputError, match="does not follow one of 2 numbers"):
         Policy.load(bad)
-    from stickslip.envs.make import make
-
     with pytest.raises(ss.InputError, match="observes 2 numbers and gives 1, the task 'push-t' has"):
         policy.check(make("push-t", "comfree", device="cpu"))
 
