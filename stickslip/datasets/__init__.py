@@ -5,8 +5,8 @@ from stickslip.datasets.hdf5 import Hdf5Writer
 from stickslip.datasets.hdf5_file import Hdf5Reader
 from stickslip.datasets.lerobot import LeRobotWriter
 from stickslip.datasets.recorder import EpisodeRecorder, EpisodeWriter
-from stickslip.datasets.replay import Replay, replay
-from stickslip.datasets.summary import Summary, convert, summary
+from stickslip.datasets.replays import Replay, replay
+from stickslip.datasets.summaries import Summary, convert, summary
 
 __all__ = [
     "Episode",

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 import stickslip
 from stickslip.datasets.episode import Episode, parsed, written
-from stickslip.datasets.hdf5_file import array, created, names, opened, package
+from stickslip.datasets.hdf5_file import SUFFIXES, array, created, names, opened, package
 from stickslip.datasets.parts import Layout, Parts
 from stickslip.errors import InputError
 
 if TYPE_CHECKING:
     import mujoco
 
-SUFFIXES = (".hdf5", ".h5")
 _GYM = 2
 """robomimic's number for environments of Gym."""
 
@@ -26,8 +25,8 @@ _GYM = 2
 class Hdf5Writer:
     """Writes episodes to one HDF5 file, as robomimic lays them out. Use it in a `with` block, or call `close`.
 
-    An episode is on the disk, whole, when `write` returns: beside the file, in the folder `NAME.parts`. `close` puts the
-    file together. The file is complete or absent, and after a crash `append=True` takes up what was written.
+    An episode is on the disk, whole, when `write` returns: beside the file, in the folder `NAME.parts`. `close` puts
+    the file together. It is complete or absent, and after a crash `append=True` takes up what was written.
 
     Args:
         path: of the file; ends in .hdf5 or .h5

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import mujoco
 
 
+SUFFIXES = (".hdf5", ".h5")
+
+
 class Hdf5Reader:
     """Reads the episodes of a file in robomimic's layout, one at a time: `with Hdf5Reader(path) as file: file[0]`.
 

@@ -18,9 +18,6 @@ from stickslip.datasets.lerobot_files import Limits, assemble, feature_table, pa
 from stickslip.datasets.parts import Layout, Parts
 from stickslip.errors import InputError
 
-_OWN = ("timestamp", "frame_index", "episode_index", "index", "task_index")
-"""Features that LeRobot adds to each frame."""
-
 
 class LeRobotWriter:
     """Writes episodes to a folder of the format LeRobot v3.0. Use it in a `with` block, or call `close`.
@@ -35,7 +32,7 @@ class LeRobotWriter:
         fps: control steps in a second of simulated time, a whole number
         robot_type: name of the robot
         state: observations that are joined, in this order, to `observation.state`; None: the one named "state", or else
-            all that are vectors. Each other observation becomes `observation.NAME`
+            all vectors of floating-point numbers. Each other observation becomes `observation.NAME`
         video: pictures become videos, by ffmpeg; else they are stored as PNG, without loss
         crf: of H.264: 0 is the best, 51 the smallest
         data_files_size_in_mb: size above which another file of frames is begun
@@ -139,10 +136,16 @@ class LeRobotWriter:
         seen = episode.observations
         joined = self._state
         if joined is None:
-            joined = ("state",) if "state" in seen else tuple(n for n, a in seen.items() if a.ndim == 2)
+            joined = (
+                ("state",)
+                if "state" in seen
+                else tuple(n for n, a in seen.items() if a.ndim == 2 and a.dtype.kind == "f")
+            )
         for name in joined:
             if name not in seen or seen[name].ndim != 2:
                 raise InputError(f"state has {name!r}, which is no observation that is a vector: {sorted(seen)}")
+        if joined and "state" in seen and "state" not in joined:
+            raise InputError(f"state is {joined}, and there is an observation 'state': rename it, or name it in state")
         columns: dict[str, NDArray[Any]] = {}
         names: dict[str, list[str]] = {}
         if joined:
@@ -153,9 +156,9 @@ class LeRobotWriter:
         columns["next.reward"] = episode.rewards.astype(np.float32)
         columns["next.done"] = episode.dones
         columns["next.truncated"] = episode.dones & episode.truncated
-        taken = set(columns) & set(_OWN)
-        if taken or not np.isfinite(columns["action"]).all():
-            raise InputError("actions are beyond single precision, 3.4e38: LeRobot stores float32; scale them")
+        for name, rows in columns.items():
+            if not np.isfinite(rows).all():
+                raise InputError(f"{name} is beyond single precision, 3.4e38: LeRobot stores float32; scale it")
         return columns, names
 
     def close(self) -> None:

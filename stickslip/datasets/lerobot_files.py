@@ -50,7 +50,7 @@ def png(frame: NDArray[np.uint8]) -> bytes:
 
 
 def column(rows: NDArray[Any]) -> Any:
-    """An array (T, ...) as a column: numbers for one entry a row, lists of fixed length for vectors, else nested lists."""
+    """An array (T, ...) as a column: numbers if a row has one entry, lists of fixed length for vectors, else nested."""
     pa, _ = package()
     flat = pa.array(np.ascontiguousarray(rows).reshape(-1))
     shape = rows.shape[1:]
@@ -83,9 +83,8 @@ class _Place:
         """Make room for so many bytes; whether that begins another file. A file has one episode at least."""
         full = self.size > 0 and self.size + size > self._limit
         if full:
-            self.chunk, self.file = (
-                (self.chunk + 1, 0) if self.file == self._chunks_size - 1 else (self.chunk, self.file + 1)
-            )
+            carry, self.file = divmod(self.file + 1, self._chunks_size)
+            self.chunk += carry
             self.size = 0
         self.size += size
         return full
@@ -314,19 +313,13 @@ def _write_tasks(path: Path, tasks: Mapping[str, int]) -> None:
     """`meta/tasks.parquet`: numbers of the tasks, which index them; pandas finds the index by the metadata."""
     pa, pq = package()
     table = pa.table({"task_index": pa.array(list(tasks.values()), pa.int64()), "task": pa.array(list(tasks))})
-    kinds = (("task_index", "int64"), ("task", "unicode"))
+    kinds = (("task_index", "int64", "int64"), ("task", "unicode", "object"))
     told = {
         "index_columns": ["task"],
         "column_indexes": [],
         "columns": [
-            {
-                "name": n,
-                "field_name": n,
-                "pandas_type": k,
-                "numpy_type": "int64" if k == "int64" else "object",
-                "metadata": None,
-            }
-            for n, k in kinds
+            {"name": name, "field_name": name, "pandas_type": kind, "numpy_type": stored, "metadata": None}
+            for name, kind, stored in kinds
         ],
         "creator": {"library": "pyarrow", "version": pa.__version__},
         "pandas_version": "2.0.0",

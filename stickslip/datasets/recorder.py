@@ -1,4 +1,4 @@
-"""EpisodeRecorder: collects the episodes of many worlds while they are stepped, and hands each to writers when it ends."""
+"""EpisodeRecorder: collects episodes of many worlds while they are stepped, and hands each to writers when it ends."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stickslip.simulation.simulation import Simulation
 
 Source = str | Callable[[], Any] | Any
-"""Where an observation comes from: the name of an array of the simulation, a function, or an array that is read again."""
+"""Where an observation comes from: the name of an array of the simulation, a function, or an array to read again."""
 _MEMORY = 4 << 30
 
 
@@ -43,7 +43,8 @@ class EpisodeRecorder:
                 sim.reset(terminated | truncated)
                 recorder.begin()
 
-    An environment that resets worlds by itself gives the last observations as `final`; then `begin` is not needed.
+    An environment that resets worlds by itself gives the last observations as `final`, and the controls; then `begin`
+    is not needed.
 
     Args:
         sim: the simulation
@@ -104,6 +105,7 @@ class EpisodeRecorder:
         truncated: Any,
         *,
         final: Mapping[str, Any] | None = None,
+        controls: Any = None,
         info: Mapping[str, Any] | None = None,
     ) -> None:
         """Record a control step of every world, after the simulation took it.
@@ -115,6 +117,7 @@ class EpisodeRecorder:
             truncated: worlds whose episode was cut off                               (nworld,)
             final: if worlds that ended were reset already: observations, and pictures, before the reset, by name,
                 (nworld, ...); rows of other worlds are not read
+            controls: `ctrl` of this step, (nworld, nu); None: `sim.ctrl`. Needed with `final`
             info: of the episodes that end now, by name, (nworld,): such as success
         """
         nworld = self._sim.nworld
@@ -129,10 +132,10 @@ class EpisodeRecorder:
         over = flags[0] | flags[1]
         last = {} if final is None else {name: _host(f"final[{name!r}]", a, nworld) for name, a in final.items()}
         more = {name: _host(f"info[{name!r}]", a, nworld) for name, a in (info or {}).items()}
-        rows |= {name: array for name, array in self._now.items() if name != "controls/"}
-        rows["controls/"] = self._controls()  # of the step that was taken, unless the reset cleared them
-        if final is not None and over.any() and "controls/" in rows:
-            rows["controls/"] = np.where(over[:, None], self._as_controls(rows["actions"]), rows["controls/"])
+        rows |= self._now
+        if controls is None and final is not None and over.any():
+            raise InputError("controls is missing: worlds that were reset lost theirs; give the ctrl of this step")
+        rows["controls/"] = _host("controls", self._sim.ctrl if controls is None else controls, nworld)
         self._store(rows)
         self._now = self._read()
         ended = np.flatnonzero(over)
@@ -168,18 +171,6 @@ class EpisodeRecorder:
             now[f"images/{name}"] = _host(name, camera(), sim.nworld)
         now["states/"] = full_physics(sim)
         return now
-
-    def _controls(self) -> NDArray[Any]:
-        return self._sim.ctrl.numpy().copy()
-
-    def _as_controls(self, actions: NDArray[Any]) -> NDArray[Any]:
-        nu = self._sim.mjm.nu
-        if actions.shape[1:] != (nu,):
-            raise InputError(
-                f"actions have shape {actions.shape} and the model {nu} controls: worlds that are reset inside of a step "
-                "lose their controls, so record before the reset, and call begin() after it"
-            )
-        return actions
 
     def _store(self, rows: Mapping[str, NDArray[Any]]) -> None:
         """Append a row to the episode of each world."""

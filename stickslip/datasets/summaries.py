@@ -109,7 +109,7 @@ def convert(
     overwrite: bool = False,
     advance: Callable[[int, int], None] = lambda done, of: None,
 ) -> int:
-    """Write the episodes of HDF5 files, such as shards, to a LeRobot dataset, or to one HDF5 file; returns their number.
+    """Write the episodes of HDF5 files, such as shards, to a LeRobot dataset or to one HDF5 file; returns how many.
 
     Args:
         sources: HDF5 files, in robomimic's layout

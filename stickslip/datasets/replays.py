@@ -1,4 +1,4 @@
-"""Replaying: a recorded episode under the physics that made it, or under another, and how far it comes from the record."""
+"""Replaying: a recorded episode under the physics that made it, or another, and how far it comes from the record."""
 
 import contextlib
 import dataclasses
@@ -49,9 +49,8 @@ class Replay:
     def __str__(self) -> str:
         if self.identical:
             return f"{self.physics}: the same, bit for bit"
-        return (
-            f"{self.physics}: {1e3 * self.position.max():.3g} mm at most, {1e3 * self.position[-1]:.3g} mm at the end"
-        )
+        most, last = 1e3 * self.position.max(), 1e3 * self.position[-1]
+        return f"{self.physics}: bodies {most:.3g} mm apart at most, {last:.3g} mm at the end"
 
 
 def replay(
@@ -128,9 +127,8 @@ def _apart(
 
     signature = int(mujoco.mjtState.mjSTATE_FULLPHYSICS)
     if known.shape[1] != states.shape[1]:
-        raise InputError(
-            f"recorded states have {known.shape[1]} numbers, the model's {states.shape[1]}: give its model"
-        )
+        sizes = f"{known.shape[1]} numbers, the model's {states.shape[1]}"
+        raise InputError(f"recorded states have {sizes}: give the model that they are of")
     mjd, places = mujoco.MjData(mjm), []
     both = [State.from_vector(mjm, rows, signature).qpos for rows in (states, known)]
     fine = np.isfinite(both[0]).all(axis=1)
