@@ -200,6 +200,12 @@ class Hdf5Writer:
             if members:
                 file.create_dataset(f"mask/{key}", data=np.array(members, dtype="S"))
 
+    def discard(self) -> None:
+        """Drop the episodes that were written, and what a crash left; a dataset that was there stays."""
+        if self.is_open:
+            self.is_open = False
+            self._parts.remove()
+
     def __len__(self) -> int:
         return self._count
 

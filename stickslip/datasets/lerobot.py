@@ -184,6 +184,12 @@ class LeRobotWriter:
         shutil.rmtree(former, ignore_errors=True)
         self._parts.remove()
 
+    def discard(self) -> None:
+        """Drop the episodes that were written, and what a crash left; a dataset that was there stays."""
+        if self.is_open:
+            self.is_open = False
+            self._parts.remove()
+
     def __len__(self) -> int:
         return self._count
 

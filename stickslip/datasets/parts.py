@@ -35,15 +35,9 @@ class Parts:
         if not target.name or target.name.endswith(SUFFIX):
             raise InputError(f"{str(target)!r} is no name for a dataset: give one that does not end in {SUFFIX}")
         self._handle: int | None = None
-        target.parent.mkdir(parents=True, exist_ok=True)
         with _told(target):
-            self.folder.mkdir(exist_ok=True)
-            self._handle = os.open(self.folder, os.O_RDONLY)
-            try:
-                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.release()
-                raise InputError(f"{str(target)!r} is being written: give each writer a file of its own") from None
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._hold()
             if not os.access(self.folder, os.W_OK | os.X_OK):
                 raise PermissionError(13, "Permission denied")
         for left in self.folder.glob(".*.tmp"):
@@ -59,6 +53,21 @@ class Parts:
                 f"{str(self.folder)!r} holds {self.found} episodes of a writer that was not closed: "
                 "take them up with append=True, or drop them with overwrite=True"
             )
+
+    def _hold(self) -> None:
+        """Make the folder and lock it."""
+        while True:
+            self.folder.mkdir(exist_ok=True)
+            handle = os.open(self.folder, os.O_RDONLY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.exists(self.folder) and os.path.samestat(os.fstat(handle), os.stat(self.folder)):
+                    self._handle = handle
+                    return
+            except BlockingIOError:
+                os.close(handle)
+                raise InputError(f"{str(self.target)!r} is being written: name another file") from None
+            os.close(handle)  # another writer removed it in between
 
     def whole(self) -> list[Path]:
         """Folders of the episodes, in the order in which they were written."""

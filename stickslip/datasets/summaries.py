@@ -142,11 +142,14 @@ def convert(
         with Hdf5Reader(path) as file:
             counts.append(len(file))
     done = 0
-    with writer:
+    try:
         for path in paths:
             with Hdf5Reader(path) as file:
                 for episode in file:
                     writer.write(episode)
                     done += 1
                     advance(done, sum(counts))
+        writer.close()
+    finally:
+        writer.discard()  # unless it is closed: a part of the episodes is no dataset
     return done

@@ -43,7 +43,7 @@ def encode(frames: NDArray[np.uint8], fps: int, crf: int, path: Path) -> None:
     command = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(fps), "-i", "-"]
     command += ["-c:v", "libx264", "-preset", "veryfast", "-crf", str(crf), "-g", str(KEYFRAMES), "-bf", "0"]
     command += ["-pix_fmt", "yuv420p", "-threads", "2", "-f", "h264", str(path)]
-    _run(command, lambda pipe: [pipe.write(np.ascontiguousarray(frame)) for frame in frames], path)
+    _run(command, lambda pipe: [pipe.write(frame.tobytes()) for frame in frames], path)
 
 
 def join(streams: Iterable[Path], fps: int, path: Path) -> None:
