@@ -89,7 +89,8 @@ class Hdf5Writer:
         elif model is not None:
             head["model"] = binary(model)
         kept = self._parts.folder / "head.hdf5"
-        source = kept if kept.exists() else self._base
+        self._kept = bool(self._parts.found)
+        source = kept if self._kept else self._base
         layout = Layout()
         if source is not None:  # what earlier episodes came with stands; a model must not change
             with opened(source) as file:
@@ -107,13 +108,14 @@ class Hdf5Writer:
         """Add an episode; it is on the disk when this returns."""
         if not self.is_open:
             raise InputError(f"the writer of {str(self.path)!r} is closed: open another with append=True")
-        self._layout.check(episode)
         missing = [n for n in [*episode.observations, *episode.images] if n not in (episode.final or {})]
         if self._next_obs and missing:
             raise InputError(f"final has no {missing[0]!r}: give the last observation, or next_obs=False")
-        if not (self._parts.folder / "head.hdf5").exists():
-            self._keep_head()
-        self._parts.add(lambda folder: self._write(folder / "episode.hdf5", episode))
+        with self._layout.checked(episode):
+            if not self._kept:
+                self._keep_head()
+            self._parts.add(lambda folder: self._write(folder / "episode.hdf5", episode))
+        self._kept = True
         self._count += 1
 
     def _keep_head(self) -> None:

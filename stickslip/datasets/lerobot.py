@@ -98,19 +98,20 @@ class LeRobotWriter:
         """Add an episode; it is on the disk when this returns."""
         if not self.is_open:
             raise InputError(f"the writer of {str(self.folder)!r} is closed: open another for another folder")
-        self._layout.check(episode)
         if self._video:
             for camera, frames in episode.images.items():
                 video.check(camera, frames.shape[1:])
             if episode.images:
                 video.program()
-        if not self._count:
-            files.write_json(self._settings, {"layout": self._layout.written(), **self._own_settings()})
-        self._parts.add(lambda folder: self._write(folder, episode))
+        with self._layout.checked(episode):
+            if not self._count:
+                files.write_json(self._settings, {"layout": self._layout.written(), **self._own_settings()})
+            self._parts.add(lambda folder: self._write(folder, episode))
         self._count += 1
 
     def _write(self, folder: Path, episode: Episode) -> None:
-        columns, names = self._columns(episode)
+        with np.errstate(over="ignore"):  # told below
+            columns, names = self._columns(episode)
         told: dict[str, Any] = {
             "length": len(episode),
             "task": episode.task,

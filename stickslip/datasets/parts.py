@@ -42,11 +42,12 @@ class Parts:
                 raise PermissionError(13, "Permission denied")
         for left in self.folder.glob(".*.tmp"):
             shutil.rmtree(left)
-        self.found = len(self.whole())
+        left = self.whole()
+        self.found, self._next = len(left), int(left[-1].name) + 1 if left else 0
         if self.found and overwrite:
-            for part in self.whole():
+            for part in left:
                 shutil.rmtree(part)
-            self.found = 0
+            self.found = self._next = 0
         elif self.found and not append:
             self.release()
             raise InputError(
@@ -75,8 +76,7 @@ class Parts:
 
     def add(self, write: Callable[[Path], None]) -> None:
         """Add an episode: `write` fills a folder. If it fails, nothing is added."""
-        whole = self.whole()
-        name = f"{int(whole[-1].name) + 1 if whole else 0:08d}"
+        name = f"{self._next:08d}"
         fresh = self.folder / f".{name}.tmp"
         fresh.mkdir()
         try:
@@ -84,6 +84,7 @@ class Parts:
             for path in fresh.iterdir():
                 _sync(path)
             fresh.rename(self.folder / name)
+            self._next += 1
             _sync(self.folder)
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
@@ -109,13 +110,21 @@ class Layout:
     def __init__(self, known: dict[str, tuple[str, tuple[int, ...]]] | None = None) -> None:
         self.known = known
 
-    def check(self, episode: Episode) -> None:
-        """Raise InputError unless an episode has the layout of the first one."""
-        found = episode.layout()
-        if self.known is None:
-            self.known = found
-        for name in sorted(self.known.keys() | found.keys()):
-            before, now = self.known.get(name), found.get(name)
+    @contextlib.contextmanager
+    def checked(self, episode: Episode) -> Iterator[None]:
+        """Raise InputError unless an episode has the layout of the first one; that one sets it, if it is written."""
+        before, self.known = self.known, self.known or episode.layout()
+        self._compare(episode.layout())
+        try:
+            yield
+        except BaseException:
+            self.known = before
+            raise
+
+    def _compare(self, found: dict[str, tuple[str, tuple[int, ...]]]) -> None:
+        known = self.known or {}
+        for name in sorted(known.keys() | found.keys()):
+            before, now = known.get(name), found.get(name)
             if before != now:
                 raise InputError(
                     f"{name} is {_said(now)} in this episode and {_said(before)} in those before: "
