@@ -214,10 +214,12 @@ def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
     odd = episode(3, images={"front": np.zeros((3, 33, 48, 3), dtype=np.uint8)}, final=None)
     with datasets.LeRobotWriter(tmp_path / "a", fps=10) as writer, pytest.raises(InputError, match="even numbers"):
         writer.write(odd)
+    none = episode(3, pictures=False, actions=np.zeros((3, 0)))
     huge = episode(3, pictures=False, actions=np.full((3, 1), 1e300))
     with datasets.LeRobotWriter(tmp_path / "b", fps=10) as writer:
-        with pytest.raises(InputError, match="single precision"):
-            writer.write(huge)
+        for one, message in ((huge, "single precision"), (none, "action has no entries")):
+            with pytest.raises(InputError, match=message):
+                writer.write(one)
         writer.write(episode(3, pictures=False))
         with pytest.raises(InputError, match="images/front"):
             writer.write(episode(3))

@@ -158,6 +158,8 @@ class LeRobotWriter:
         columns["next.done"] = episode.dones
         columns["next.truncated"] = episode.dones & episode.truncated
         for name, rows in columns.items():
+            if not rows.size:
+                raise InputError(f"{name} has no entries, shape {rows.shape}: LeRobot needs one at least; leave it out")
             if not np.isfinite(rows).all():
                 raise InputError(f"{name} is beyond single precision, 3.4e38: LeRobot stores float32; scale it")
         return columns, names
