@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from stickslip import datasets
-from stickslip.errors import InputError
+from stickslip.errors import InputError, MissingExtra
 
 h5py = pytest.importorskip("h5py", reason="needs the extra `datasets`")
 ROOT = Path(__file__).parents[1]
@@ -344,3 +344,16 @@ def test_a_disk_that_is_full_leaves_what_was_written(tmp_path):
         pass
     with datasets.Hdf5Reader(path) as file:
         assert len(file) == 2 and same(file[1], episode(4, 1))
+
+
+def test_without_the_packages_an_error_names_the_extra(tmp_path, monkeypatch):
+    for package, write in (
+        ("h5py", lambda: datasets.Hdf5Writer(tmp_path / "a.hdf5")),
+        ("h5py", lambda: datasets.summary(__file__.replace(".py", ".h5"))),
+        ("pyarrow", lambda: datasets.LeRobotWriter(tmp_path / "a", fps=10)),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, package, None)
+            with pytest.raises(MissingExtra, match=r"pip install 'stickslip\[datasets\]'"):
+                write()
+    assert not list(tmp_path.iterdir())
