@@ -317,6 +317,22 @@ def test_after_a_crash_every_episode_that_was_written_is_there(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["a.hdf5"]
 
 
+def test_a_crash_after_the_file_was_put_together_doubles_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "a.hdf5"
+    writer = datasets.Hdf5Writer(path)
+    writer.write(episode(3))
+    monkeypatch.setattr(writer._parts, "remove", writer._parts.release)
+    writer.close()
+    (tmp_path / ".a.hdf5.0.tmp").touch()
+    assert path.exists() and (tmp_path / "a.hdf5.parts").exists()
+    with datasets.Hdf5Writer(path, append=True) as writer:
+        assert len(writer) == 1
+        writer.write(episode(4, 1))
+    with datasets.Hdf5Reader(path) as file:
+        assert len(file) == 2 and same(file[0], episode(3)) and same(file[1], episode(4, 1))
+    assert [p.name for p in tmp_path.iterdir()] == ["a.hdf5"]
+
+
 def test_processes_write_shards_that_become_one(tmp_path):
     parts = [tmp_path / f"a-{i}.hdf5" for i in range(2)]
     processes = [child("hdf5", path, 3 * i, 3 * i + 3, "close") for i, path in enumerate(parts)]

@@ -174,6 +174,18 @@ def test_arrays_of_other_libraries_are_taken():
     assert kept.episodes[0].images["front"].shape == (1, 4, 6, 3) and kept.episodes[0].final["front"].max() == 7
 
 
+def test_an_episode_that_is_not_finite_is_dropped_and_told():
+    sim, kept = simulation(), Kept()
+    recorder = recorder_of(sim, kept)
+    rewards, all_, none = np.array([1.0, np.nan, 1.0]), np.ones(3, dtype=bool), np.zeros(3, dtype=bool)
+    with pytest.raises(InputError, match=r"world 1 is dropped: rewards\[0\] is nan"):
+        recorder.step(np.zeros((3, 1)), rewards, all_, none)
+    assert [each.info["world"] for each in kept.episodes] == [0, 2]
+    recorder.begin()
+    recorder.step(np.zeros((3, 1)), np.zeros(3), all_, none)
+    assert recorder.episodes == 5 and all(len(each) == 1 for each in kept.episodes)
+
+
 def test_wrong_calls_are_refused():
     sim, kept = simulation(), Kept()
     one, no = np.ones(3, dtype=bool), np.zeros(3, dtype=bool)

@@ -144,7 +144,7 @@ def numbers(name: str, value: Any, ndim: int | None, rows: int | None = None, ki
         bad = np.argwhere(~np.isfinite(array))
         index = tuple(int(i) for i in bad[0])
         where = f"{name}[{', '.join(map(str, index))}]"
-        raise InputError(f"{where} is {array[index]}: it must be finite ({len(bad)} such entries); drop this episode")
+        raise InputError(f"{where} is {array[index]}: it must be finite ({len(bad)} such entries)")
     return array
 
 

@@ -65,6 +65,7 @@ class Hdf5Writer:
             raise InputError(f"fps is {fps!r}: it must be a positive number of control steps a second")
         if self.path.is_dir() or (self.path.exists() and not (append or overwrite)):
             raise InputError(f"{str(self.path)!r} exists: name another file, or give append=True or overwrite=True")
+        self._id = uuid.uuid4().hex
         self._next_obs, self._valid, self._compression = next_obs, valid, compression
         self._parts = Parts(self.path, append=append, overwrite=overwrite)
         try:
@@ -89,6 +90,8 @@ class Hdf5Writer:
         elif model is not None:
             head["model"] = binary(model)
         kept = self._parts.folder / "head.hdf5"
+        if self._parts.found and self._base is not None and _writer(kept) == _writer(self._base):
+            self._parts.forget()  # a crash came after the file was put together
         self._kept = bool(self._parts.found)
         source = kept if self._kept else self._base
         layout = Layout()
@@ -102,6 +105,8 @@ class Hdf5Writer:
                 if name in head and not np.array_equal(head[name], before.get(name, "")):
                     raise InputError(f"{str(self.path)!r} has another model: leave model out, or name another file")
             head = before
+            if self._kept:
+                self._id = told["writer"]
         return layout, head
 
     def write(self, episode: Episode) -> None:
@@ -126,7 +131,7 @@ class Hdf5Writer:
         fresh.rename(self._parts.folder / "head.hdf5")
 
     def _write_head(self, file: Any) -> Any:
-        about = {"format": 1, "version": stickslip.__version__, "layout": self._layout.written()}
+        about = {"format": 1, "writer": self._id, "version": stickslip.__version__, "layout": self._layout.written()}
         group = file.create_group("data")
         for name, value in self._head.items():
             if name == "model":
@@ -227,6 +232,12 @@ def binary(model: Any) -> NDArray[np.uint8]:
     out = np.empty(mujoco.mj_sizeModel(model), dtype=np.uint8)
     mujoco.mj_saveModel(model, None, out)
     return out
+
+
+def _writer(path: Path) -> str:
+    """Which writer made a file, or began to."""
+    with opened(path) as file:
+        return parsed(file["data"].attrs.get("stickslip", "{}"), f"{path}: the attribute stickslip").get("writer", "")
 
 
 def _head(file: Any) -> dict[str, Any]:

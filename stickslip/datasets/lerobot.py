@@ -182,6 +182,8 @@ class LeRobotWriter:
             fresh.rename(self.folder)
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
+            if former.exists() and not self.folder.exists():
+                former.rename(self.folder)
             self._parts.release()  # the episodes stay
             raise
         shutil.rmtree(former, ignore_errors=True)

@@ -6,9 +6,11 @@ puts the dataset together when it is closed. After a crash the next writer of th
 
 import contextlib
 import fcntl
+import glob
 import os
 import re
 import shutil
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -40,14 +42,11 @@ class Parts:
             self._hold()
             if not os.access(self.folder, os.W_OK | os.X_OK):
                 raise PermissionError(13, "Permission denied")
-        for left in self.folder.glob(".*.tmp"):
-            shutil.rmtree(left)
+        self._tidy()
         left = self.whole()
         self.found, self._next = len(left), int(left[-1].name) + 1 if left else 0
         if self.found and overwrite:
-            for part in left:
-                shutil.rmtree(part)
-            self.found = self._next = 0
+            self.forget()
         elif self.found and not append:
             self.release()
             raise InputError(
@@ -70,9 +69,23 @@ class Parts:
                 raise InputError(f"{str(self.target)!r} is being written: name another file") from None
             os.close(handle)  # another writer removed it in between
 
+    def _tidy(self) -> None:
+        """Remove what a crash left unfinished; a dataset that was being replaced comes back."""
+        name = glob.escape(self.target.name)
+        for old in self.target.parent.glob(f".{name}.*.old"):
+            shutil.rmtree(old) if self.target.exists() else old.rename(self.target)
+        for rest in [*self.folder.glob(".*"), *self.target.parent.glob(f".{name}.*.tmp")]:
+            shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+
     def whole(self) -> list[Path]:
         """Folders of the episodes, in the order in which they were written."""
         return sorted(path for path in self.folder.iterdir() if _WHOLE.fullmatch(path.name))
+
+    def forget(self) -> None:
+        """Remove the episodes that an earlier writer left."""
+        for part in self.whole():
+            shutil.rmtree(part)
+        self.found = self._next = 0
 
     def add(self, write: Callable[[Path], None]) -> None:
         """Add an episode: `write` fills a folder. If it fails, nothing is added."""
@@ -91,9 +104,11 @@ class Parts:
             raise
 
     def remove(self) -> None:
-        """Remove the folder with all that it holds."""
-        shutil.rmtree(self.folder)
+        """Remove the folder with all that it holds: at once, by a rename."""
+        rest = self.folder.with_name(f".{self.target.name}.{uuid.uuid4().hex}.tmp")
+        self.folder.rename(rest)
         self.release()
+        shutil.rmtree(rest, ignore_errors=True)
 
     def release(self) -> None:
         """Let other writers have it; an empty folder is removed."""

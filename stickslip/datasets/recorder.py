@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickslip.datasets.episode import Episode
-from stickslip.errors import InputError
+from stickslip.errors import InputError, StickslipError
 from stickslip.simulation.shards import Threaded
 from stickslip.simulation.tape import outputs_of
 from stickslip.simulation.trajectory import about
@@ -110,6 +110,9 @@ class EpisodeRecorder:
     ) -> None:
         """Record a control step of every world, after the simulation took it.
 
+        An episode that cannot be written, such as one with NaN, is dropped and raises. All other worlds are recorded
+        before that, so that you can catch the error and go on.
+
         Args:
             actions: what was commanded                                               (nworld, na)
             rewards: of this step                                                     (nworld,)
@@ -138,13 +141,20 @@ class EpisodeRecorder:
         rows["controls/"] = _host("controls", self._sim.ctrl if controls is None else controls, nworld)
         self._store(rows)
         self._now = self._read()
-        ended = np.flatnonzero(over)
+        ended, refused = np.flatnonzero(over), []
         for world in ended:
-            self._hand_over(int(world), flags, last if final is not None else None, more)
+            try:
+                self._hand_over(int(world), flags, last if final is not None else None, more)
+            except InputError as error:  # such as of a world that is no longer finite
+                refused.append(InputError(f"the episode of world {world} is dropped: {error}"))
+            except (StickslipError, OSError) as error:
+                refused.append(error)
         if final is None:
             self._ended = over
         else:
             self._keep_fields(ended)
+        if refused:
+            raise refused[0]
 
     def begin(self) -> None:
         """Tell that the worlds that ended were reset: read their first observations."""
@@ -210,7 +220,7 @@ class EpisodeRecorder:
         more: Mapping[str, NDArray[Any]],
     ) -> None:
         """Give the episode of a world to the writers, and forget it."""
-        steps = int(self._steps[world])
+        steps, self._steps[world] = int(self._steps[world]), 0  # also if it is refused below
         rows = {name: buffer[world, :steps].copy() for name, buffer in self._buffers.items()}
         seen = {"observations": {}, "images": {}}
         for name in rows:
@@ -239,7 +249,6 @@ class EpisodeRecorder:
             self._task,
             told,
         )
-        self._steps[world] = 0  # also if a writer refuses it
         for writer in self._writers:
             writer.write(episode)
         self._episodes += 1
