@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from stickslip import __version__, interrupts
 from stickslip.cli.commands.bench import BenchGroup
+from stickslip.cli.commands.dataset import DatasetGroup
 from stickslip.cli.commands.decompose import Decompose
 from stickslip.cli.commands.demo import Demo
 from stickslip.cli.commands.learn import Envs, Play, ScorePolicy, Train
@@ -28,6 +29,7 @@ Command = (
     | Annotated[Physics, tyro.conf.subcommand(name="physics")]
     | Annotated[Points, tyro.conf.subcommand(name="points")]
     | Annotated[Decompose, tyro.conf.subcommand(name="decompose")]
+    | Annotated[DatasetGroup, tyro.conf.subcommand(name="dataset")]
     | Annotated[Plan, tyro.conf.subcommand(name="plan")]
     | Annotated[Tasks, tyro.conf.subcommand(name="tasks")]
     | Annotated[Retarget, tyro.conf.subcommand(name="retarget")]

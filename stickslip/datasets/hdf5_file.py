@@ -1,0 +1,188 @@
+"""Reading HDF5 files in robomimic's layout, and opening them safely."""
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickslip.datasets.episode import Episode, parsed
+from stickslip.datasets.parts import SUFFIX
+from stickslip.errors import InputError, MissingExtra
+
+if TYPE_CHECKING:
+    import mujoco
+
+
+SUFFIXES = (".hdf5", ".h5")
+
+
+class Hdf5Reader:
+    """Reads the episodes of a file in robomimic's layout, one at a time: `with Hdf5Reader(path) as file: file[0]`.
+
+    Attributes:
+        path: of the file
+        names: of the episodes, `demo_0`, `demo_1`, ...
+        env_args: what robomimic makes an environment from
+        fps: control steps in a second of simulated time, or None
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.names = names(self.path)
+        self._file = _open(self.path)
+        head = self._file["data"].attrs
+        self.env_args = parsed(head["env_args"], f"{self.path}: env_args") if "env_args" in head else {}
+        self.fps = float(head["fps"]) if "fps" in head else None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[Episode]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, which: int | str) -> Episode:
+        name = which if isinstance(which, str) else f"demo_{which}"
+        if isinstance(which, int) and -len(self) <= which < len(self):
+            name = self.names[which]
+        if name not in self.names:
+            raise InputError(f"{str(self.path)!r} has no episode {which!r}: it has {len(self)}, from 0 on")
+        demo = self._file[f"data/{name}"]
+        told = dict(demo.attrs)
+        seen = _arrays(demo, "obs")
+        cameras = demo["obs"].attrs.get("images") if "obs" in demo else None
+        shot = set(parsed(cameras, name)["images"]) if cameras is not None else _guessed(seen)
+        final = {n: a[-1] for n, a in _arrays(demo, "next_obs").items()} or _arrays(demo, "final")
+        one = {key: array(demo, key) for key in ("actions", "rewards", "dones", "states", "controls", "final_state")}
+        if one["actions"] is None:
+            raise InputError(f"{str(self.path)!r}: {name} has no actions, so it is no episode of robomimic's layout")
+        over = one["dones"] is not None and bool(one["dones"][-1])
+        return Episode(
+            {n: a for n, a in seen.items() if n not in shot},
+            one["actions"],
+            one["rewards"] if one["rewards"] is not None else np.zeros(len(one["actions"])),
+            bool(told.get("terminated", over)),
+            bool(told.get("truncated", False)),
+            one["states"],
+            one["controls"],
+            {n: a for n, a in seen.items() if n in shot},
+            final or None,
+            one["final_state"],
+            _arrays(demo, "model_fields"),
+            str(told.get("task", "")),
+            parsed(told.get("info", "{}"), f"{self.path}: info of {name}"),
+        )
+
+    def model(self) -> "mujoco.MjModel":
+        """The model that was stored. A binary one is read by MuJoCo without checks: take it from people you trust."""
+        import mujoco
+
+        from stickslip import mjcf
+
+        found = array(self._file, "model")
+        if found is not None:
+            return mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": found.tobytes()})
+        text = self._file["data"].attrs.get("model_file")
+        if text is None and self.names:
+            text = self._file[f"data/{self.names[0]}"].attrs.get("model_file")
+        if text is None or not str(text).lstrip().startswith("<"):
+            raise InputError(f"{str(self.path)!r} has no model: give the one that it was recorded with")
+        return mjcf.load(str(text))
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a model is stored with the episodes."""
+        return "model" in self._file or "model_file" in self._file["data"].attrs
+
+    def about(self, name: str) -> tuple[dict[str, Any], str]:
+        """What an episode tells of itself, and its task."""
+        told = self._file[f"data/{name}"].attrs
+        return parsed(told.get("info", "{}"), f"{self.path}: info of {name}"), str(told.get("task", ""))
+
+    def steps(self) -> list[int]:
+        """Control steps of each episode."""
+        return [int(self._file[f"data/{name}"].attrs["num_samples"]) for name in self.names]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def names(path: Path) -> list[str]:
+    """Names of the episodes of a file, by number."""
+    with opened(path) as file:
+        found = list(file["data"])
+    known = [name for name in found if name.startswith("demo_") and name[5:].isdigit()]
+    return sorted(known, key=lambda name: int(name[5:]))
+
+
+def _guessed(seen: Mapping[str, NDArray[Any]]) -> set[str]:
+    """Names of what looks like pictures, in files of others."""
+    return {name for name, a in seen.items() if a.dtype == np.uint8 and a.ndim == 4 and a.shape[3] == 3}
+
+
+def array(group: Any, name: str) -> NDArray[Any] | None:
+    """An array of a group itself: links to other files are refused."""
+    import h5py
+
+    if name not in group:
+        return None
+    if not isinstance(group.get(name, getlink=True), h5py.HardLink) or group[name].external:
+        raise InputError(f"{name!r} lies in another file: only arrays of the file itself are read")
+    return group[name][()]
+
+
+def _arrays(demo: Any, name: str) -> dict[str, NDArray[Any]]:
+    """All arrays of a group within a group."""
+    found = {key: array(demo[name], key) for key in demo[name]} if name in demo else {}
+    return {key: array for key, array in found.items() if array is not None}
+
+
+def package() -> Any:
+    """h5py; raises MissingExtra without it."""
+    try:
+        import h5py
+    except ImportError:
+        raise MissingExtra("HDF5 files need h5py: pip install 'stickslip[datasets]'") from None
+    return h5py
+
+
+def _open(path: Path) -> Any:
+    """An HDF5 file to read; raises InputError if there is none."""
+    h5py = package()
+    if not path.is_file():
+        parts = path.with_name(path.name + SUFFIX)
+        left = f": {str(parts)!r} holds episodes; put them together by Hdf5Writer({str(path)!r}, append=True).close()"
+        raise InputError(f"there is no file {str(path)!r}" + (left if parts.is_dir() else ""))
+    try:
+        return h5py.File(path, "r")
+    except OSError as error:
+        raise InputError(f"{str(path)!r} is not an HDF5 file: {error}") from None
+
+
+@contextlib.contextmanager
+def opened(path: Path, *, demo: bool = False) -> Iterator[Any]:
+    """A file of episodes, or with `demo` of one episode on its way there."""
+    with _open(path) as file:
+        if ("demo" if demo else "data") not in file:
+            raise InputError(f"{str(path)!r} has no group 'data': it is not of robomimic's layout")
+        yield file
+
+
+@contextlib.contextmanager
+def created(path: Path) -> Iterator[Any]:
+    """A fresh HDF5 file; errors of the disk are OSError, and name it."""
+    try:
+        with package().File(path, "w", libver=("earliest", "v110")) as file:
+            yield file
+    except RuntimeError as error:  # h5py's, of a full disk, when it closes
+        raise OSError(5, str(error), str(path)) from error
