@@ -36,6 +36,7 @@ from stickslip.bench.experiments.smoothness.force_profile import ForceProfile
 from stickslip.bench.experiments.smoothness.planar_pushing import PlanarPushing
 from stickslip.bench.experiments.smoothness.smooth import Smooth
 from stickslip.bench.experiments.smoothness.soft_distance import SoftDistance
+from stickslip.bench.experiments.speed.env_steps import EnvSteps
 from stickslip.bench.experiments.speed.growth import Growth
 from stickslip.bench.experiments.speed.particles import Particles
 from stickslip.bench.experiments.speed.patch_cost import PatchCost
@@ -84,6 +85,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         Retarget(),
         Scaling(),
         Throughput(),
+        EnvSteps(),
         Speed(),
         PatchCost(),
         Growth(),

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """Version of score.json."""
+JUDGED = 64
+"""Episodes of an evaluation while a policy is trained."""
 
 
 def _threads(given: int | None, device: str | None, physics: str) -> int:
@@ -93,7 +95,9 @@ def train(order: "Train", console: Console) -> bool:
         env: Env | EnvGroup = make(task, order.physics[0], nworld=nworld, **options)
     else:
         env = make_group(task, order.physics, nworld=nworld, **options)
-    training = Training(env, settings, out, seed=order.seed, again=order.again)
+    physics = spec.resolve(order.physics[0], PHYSICS, "physics")
+    judge = episodes.environment(task, physics, JUDGED, device=device.alias, seed=order.seed + 1, threads=threads)
+    training = Training(env, settings, out, judge, seed=order.seed, again=order.again)
     begun = training.iteration
     if begun:
         console.print(f"Going on after {begun} iterations in {out}.")
@@ -135,22 +139,23 @@ def _learn(training: "Training", order: "Train", console: Console) -> None:
 
 def _report(training: "Training", task: Task, out: Path, order: "Train", console: Console) -> None:
     """The last figures, the picture and the film."""
-    last, reached = training.points[-1], training.reached
+    last, reached, best = training.points[-1], training.reached, training.best
+    assert best is not None
     name = "success" if task.success is not None else "return"
-    scored = [point.score for point in training.points if point.score is not None][-5:]
-    mean = f"{sum(scored) / len(scored):.3g}" if scored else "unknown"
     console.print(
-        f"{task.name}: {name} {mean} after {last.iteration} iterations, {last.steps:,} control steps, "
-        f"{last.seconds / 60.0:.1f} min"
+        f"{task.name}: {last.iteration} iterations, {last.steps:,} control steps, {last.seconds / 60.0:.1f} min; "
+        f"best {name} without noise {best.score:.3g}, after {best.seconds / 60.0:.1f} min"
     )
     if reached is None:
         console.print(f"[yellow]not learned yet:[/] the threshold is {name} {task.threshold:g}")
     else:
         console.print(f"learned ({name} {task.threshold:g}) after {reached.seconds / 60.0:.1f} min")
     title = f"{task.name}, {training.env.physics}, {training.env.nworld} worlds on {training.env.sim.device.alias}"
-    files.write_bytes_atomic(out / "curve.png", draw_curve(training.points, title, name, task.threshold))
-    policy = training.policy()
+    files.write_bytes_atomic(
+        out / "curve.png", draw_curve(training.points, training.evaluations, title, name, task.threshold)
+    )
     if not order.no_video:
+        policy = Policy.load(out / "policy.npz")
         physics = spec.resolve(order.physics[0], PHYSICS, "physics")
         env = episodes.environment(task, physics, 4, device=training.env.sim.device.alias, seed=order.seed + 1)
         film = Filming(env)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from stickslip import films
 from stickslip.envs.env import Env
-from stickslip.learning.train import Point
+from stickslip.learning.train import Evaluation, Point
 from stickslip.render import Renderer
 
 SIZE = (480, 360)
@@ -55,7 +55,7 @@ class Filming:
         return files.write_bytes_atomic(path.with_suffix(f".{kind}"), data)
 
 
-def draw_curve(points: list[Point], title: str, score: str, threshold: float) -> bytes:
+def draw_curve(points: list[Point], evaluations: list[Evaluation], title: str, score: str, threshold: float) -> bytes:
     """Score, return and standard deviation of actions over time and steps, as a PNG file."""
     import io
 
@@ -67,7 +67,10 @@ def draw_curve(points: list[Point], title: str, score: str, threshold: float) ->
     minutes = [point.seconds / 60.0 for point in points]
     left, middle, right = figure.subplots(1, 3)
     told = [(m, p.score) for m, p in zip(minutes, points, strict=True) if p.score is not None]
-    left.plot([m for m, _ in told], [s for _, s in told], color="tab:blue")
+    left.plot([m for m, _ in told], [s for _, s in told], color="tab:blue", alpha=0.5, label="training, with noise")
+    judged = [found.seconds / 60.0 for found in evaluations], [found.score for found in evaluations]
+    left.plot(*judged, color="tab:blue", marker="o", markersize=4, label="evaluation, without noise")
+    left.legend(fontsize=8)
     left.axhline(threshold, color="0.5", linestyle="--", linewidth=1.0)
     left.set(title=f"{score} (dashed: learned)", xlabel="wall time [min]")
     if score == "success":

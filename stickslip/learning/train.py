@@ -14,6 +14,7 @@ from stickslip import files, interrupts, provenance
 from stickslip.envs.env import Env
 from stickslip.envs.group import EnvGroup
 from stickslip.errors import InputError
+from stickslip.learning.episodes import play
 from stickslip.learning.policy import Policy
 from stickslip.learning.ppo import Learner
 from stickslip.learning.settings import Settings
@@ -25,6 +26,25 @@ SAVED = 60.0
 
 
 @dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """The policy without noise, in episodes of its own.
+
+    Attributes:
+        iteration, steps, seconds: as of `Point`; the time of evaluations does not count
+        episodes: how many
+        score: success rate, or mean return if the task has no success
+        total: mean return
+    """
+
+    iteration: int
+    steps: int
+    seconds: float
+    episodes: int
+    score: float
+    total: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Point:
     """The training after an update.
 
@@ -33,7 +53,7 @@ class Point:
         steps: control steps of all worlds so far
         seconds: wall time of rollouts and updates so far, without compiling
         episodes: that ended since the last point
-        score: success rate of these, or mean return if the task has no success; None: none ended
+        score: success rate of these, with noise, or mean return if the task has no success; None: none ended
         values: means over these episodes, losses, step size
     """
 
@@ -54,13 +74,23 @@ class Training:
         out: folder for checkpoint, curve and policy
         seed: of weights, actions and worlds
         again: start over where the folder has a training already
+        judge: worlds in which the policy without noise is evaluated every minute or so
     """
 
     def __init__(
-        self, env: Env | EnvGroup, settings: Settings, out: Path, *, seed: int = 0, again: bool = False
+        self,
+        env: Env | EnvGroup,
+        settings: Settings,
+        out: Path,
+        judge: Env,
+        *,
+        seed: int = 0,
+        again: bool = False,
     ) -> None:
         self.env, self.settings, self.out, self.seed = env, settings, Path(out), seed
+        self._judge = judge
         self.points: list[Point] = []
+        self.evaluations: list[Evaluation] = []
         torch.manual_seed(seed)
         self._learner = Learner(env, settings)
         self._order = _order(env, settings, seed)
@@ -73,13 +103,30 @@ class Training:
         return self.points[-1].iteration if self.points else 0
 
     @property
-    def reached(self) -> Point | None:
-        """The first point at which the task's threshold was reached, over at least as many episodes as worlds."""
-        return next((point for point in self.points if self._counts(point)), None)
-
-    def _counts(self, point: Point) -> bool:
+    def reached(self) -> Evaluation | None:
+        """The first evaluation that reached the task's threshold."""
         threshold = self.env.task.threshold
-        return point.score is not None and point.score >= threshold and point.episodes >= min(64, self.env.nworld)
+        return next((found for found in self.evaluations if found.score >= threshold), None)
+
+    @property
+    def best(self) -> Evaluation | None:
+        """The best evaluation; its policy is the one that is stored."""
+        return max(self.evaluations, key=_rank, default=None)
+
+    def evaluate(self) -> Evaluation:
+        """Evaluate the policy as it is, and store it if it is the best so far."""
+        last, policy = self.points[-1], self.policy()
+        played = play(self._judge, policy)
+        score = played.success.mean() if self.env.task.success is not None else played.total.mean()
+        found = Evaluation(
+            last.iteration, last.steps, last.seconds, self._judge.nworld, float(score), float(played.total.mean())
+        )
+        self.evaluations.append(found)
+        if self.best is found:
+            dataclasses.replace(policy, about={**policy.about, "evaluated": dataclasses.asdict(found)}).save(
+                self.out / POLICY
+            )
+        return found
 
     def run(
         self,
@@ -99,7 +146,7 @@ class Training:
         steps = self.points[-1].steps if self.points else 0
         per_update = self.env.nworld * self.settings.steps
         self.env.log()
-        saved = begun = time.perf_counter()
+        saved = begun = started = time.perf_counter()
         with interrupts.deferred() as request:
             while self.iteration < self.settings.iterations and not request.made:
                 self._learner.rollout()
@@ -109,12 +156,16 @@ class Training:
                 self.points.append(self._point(steps, before + now - begun, losses))
                 told(self.points[-1])
                 if now - saved > SAVED:
+                    self.evaluate()
                     self.save()
-                    saved = now
-                if until_reached and self._counts(self.points[-1]):
+                    saved = time.perf_counter()
+                    begun += saved - now
+                    if until_reached and self.reached is not None:
+                        break
+                if minutes is not None and time.perf_counter() - started > 60.0 * minutes:
                     break
-                if minutes is not None and now - begun > 60.0 * minutes:
-                    break
+            if self.points and (not self.evaluations or self.evaluations[-1].iteration < self.iteration):
+                self.evaluate()
             self.save()
         if request.made:
             raise KeyboardInterrupt
@@ -138,7 +189,7 @@ class Training:
                 "observations": {name: [part.start, part.stop] for name, part in self.env.observations.items()},
                 "trained": None
                 if last is None
-                else {"steps": last.steps, "seconds": last.seconds, "iterations": last.iteration, "score": last.score},
+                else {"steps": last.steps, "seconds": last.seconds, "iterations": last.iteration},
             }
         )
 
@@ -147,8 +198,11 @@ class Training:
         buffer = io.BytesIO()
         torch.save({"format": FORMAT, "learner": self._learner.save()}, buffer)
         files.write_json(self.out / ORDER, self._order)
-        curve = {"threshold": self.env.task.threshold, "points": [dataclasses.asdict(point) for point in self.points]}
-        self.policy().save(self.out / POLICY)
+        curve = {
+            "threshold": self.env.task.threshold,
+            "evaluations": [dataclasses.asdict(found) for found in self.evaluations],
+            "points": [dataclasses.asdict(point) for point in self.points],
+        }
         files.write_json(self.out / CURVE, curve, flat_lists=True)
         files.write_bytes_atomic(self.out / CHECKPOINT, buffer.getvalue())
 
@@ -165,7 +219,13 @@ class Training:
         if saved["format"] != FORMAT:
             raise InputError(f"{self.out / CHECKPOINT} has format {saved['format']}: start over with --again")
         self._learner.load(saved["learner"])
-        self.points = [Point(**point) for point in json.loads((self.out / CURVE).read_text())["points"]]
+        curve = json.loads((self.out / CURVE).read_text())
+        self.points = [Point(**point) for point in curve["points"]]
+        self.evaluations = [Evaluation(**found) for found in curve["evaluations"]]
+
+
+def _rank(found: Evaluation) -> tuple[float, float]:
+    return found.score, found.total
 
 
 def _order(env: Env | EnvGroup, settings: Settings, seed: int) -> dict[str, Any]:

@@ -34,7 +34,8 @@ QUICK = Settings(iterations=20, steps=25, hidden=(32,), learning_rate=3e-3, gamm
 
 def training(out: Path, settings: Settings = QUICK, **options) -> Training:
     env = make(LONG, "comfree", nworld=128, device="cpu", check=False)
-    return Training(env, settings, out, **options)
+    judge = episodes.environment(LONG, ss.ComFree(), 100, device="cpu", seed=123)
+    return Training(env, settings, out, judge, **options)
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +50,8 @@ def test_it_learns(trained: Training) -> None:
     """From chance to nearly always; the policy without noise does so from starts that it has not seen."""
     scores = [point.score for point in trained.points if point.score is not None]
     assert np.mean(scores[:2]) < 0.6 and np.mean(scores[-2:]) > 0.9
-    assert trained.reached is not None and trained.reached.iteration <= 20
-    env = episodes.environment(LONG, ss.ComFree(), 100, device="cpu", seed=123)
+    assert trained.reached is not None and trained.reached.iteration == 20 and trained.reached.score > 0.95
+    env = episodes.environment(LONG, ss.ComFree(), 100, device="cpu", seed=321)
     played = episodes.play(env, trained.policy())
     assert played.success.mean() > 0.95
     assert played.seconds.mean() == pytest.approx(1.0) and played.diverged == 0
@@ -62,7 +63,12 @@ def test_files_of_a_training(trained: Training, tmp_path: Path) -> None:
     assert curve["points"][-1]["steps"] == 20 * 25 * 128
     order = json.loads((trained.out / "training.json").read_text())
     assert order["physics"] == "comfree" and order["settings"]["nworld"] == 128 and order["versions"]["torch"]
-    assert draw_curve(trained.points, "cart", "success", 0.9)[:4] == b"\x89PNG"
+    assert curve["evaluations"] == [dataclasses.asdict(trained.reached)]
+    stored = Policy.load(trained.out / "policy.npz")
+    assert stored.about["evaluated"]["score"] == trained.reached.score
+    for one, other in zip(stored.weights, trained.policy().weights, strict=True):
+        assert support.same_bits(one, other)
+    assert draw_curve(trained.points, trained.evaluations, "cart", "success", 0.9)[:4] == b"\x89PNG"
 
 
 def test_the_file_of_a_policy_gives_the_same_actions(trained: Training, tmp_path: Path) -> None:
