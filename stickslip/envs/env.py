@@ -20,6 +20,7 @@ from stickslip.envs.state import State
 from stickslip.envs.task import Task
 from stickslip.errors import InputError, Unsupported
 from stickslip.simulation import Simulation
+from stickslip.state import State as SimulationState
 
 Autoreset = Literal["same-step", "next-step", "disabled"]
 AUTORESET = ("same-step", "next-step", "disabled")
@@ -140,8 +141,7 @@ class Env:
             one_each(f"termination {name!r}", term, state, flags=True)
         if task.success is not None:
             one_each("success", task.success, state, flags=True)
-        self._observer = Observer("observation", task.observations, state, noisy=True)
-        self._critic = Observer("critic", {**task.observations, **task.critic}, state, noisy=False)
+        self._observer = Observer(task.observations, task.critic, state)
         self._names = tuple(task.rewards)
 
     # --- what callers see ---
@@ -180,7 +180,7 @@ class Env:
     @property
     def ncritic(self) -> int:
         """Numbers that the critic sees."""
-        return self._critic.size
+        return self._observer.ncritic
 
     @property
     def limit(self) -> float:
@@ -209,7 +209,7 @@ class Env:
             raise InputError(f"mask has shape {tuple(chosen.shape)}: it must be ({self.nworld},)")
         self._random.begin()
         self._restart(chosen)
-        return self._observe(chosen)
+        return self._observer.observe(self.state, chosen)
 
     def step(self, action: Any) -> Step:
         """Advance all worlds by a control step.
@@ -294,16 +294,24 @@ class Env:
 
     @contextmanager
     def _undone_on_error(self) -> Iterator[None]:
-        state = self.sim.get_state(device=True)
-        kept = {name: tensor.clone() for name, tensor in self._buffers().items()}
+        state, kept = self._kept()
         try:
             yield
         except InputError:
-            self.sim.set_state(state)
-            for name, tensor in self._buffers().items():
-                tensor.copy_(kept[name])
-            self.sim.kinematics()
+            self._put_back(state, kept)
             raise
+
+    def _kept(self) -> tuple[SimulationState, dict[str, torch.Tensor]]:
+        """A copy of everything, for `_put_back`."""
+        return self.sim.get_state(device=True), {name: tensor.clone() for name, tensor in self._buffers().items()}
+
+    def _put_back(self, state: SimulationState, kept: dict[str, torch.Tensor]) -> None:
+        """Bring everything back to where it was; sensors of force stay those of the last step."""
+        self.sim.set_state(state)
+        for name, tensor in self._buffers().items():
+            tensor.copy_(kept[name])
+        self.sim.kinematics()
+        self.state.forget()
 
     def _buffers(self) -> dict[str, torch.Tensor]:
         """All that is kept from step to step beside the simulation."""
@@ -315,7 +323,6 @@ class Env:
             "kicks": self._kicks.buffers(),
             "accounts": self._accounts.buffers(),
             "observer": self._observer.buffers(),
-            "critic": self._critic.buffers(),
         }
         inner = {f"{part}.{name}": tensor for part, found in parts.items() for name, tensor in found.items()}
         return {**own, **inner, "over": self._over, "moment": self._random.moment}
@@ -331,12 +338,13 @@ class Env:
             self.sim.step(n)
         self.sim.kinematics()
         state.elapsed += 1
+        state.forget()
         if task.update is not None:
             self._starts.remember("update", task.update(state), self._everywhere)
         finite = torch.isfinite(state.qpos).all(dim=1) & torch.isfinite(state.qvel).all(dim=1)
         terminated, truncated, success = self._ends(finite)
         reward = self._reward(finite)
-        final, final_critic = self._observer.observe(state), self._critic.observe(state)
+        final, final_critic = self._observer.observe(state)
         final, final_critic = (torch.where(finite[:, None], one, 0.0) for one in (final, final_critic))
         if self.autoreset == "next-step":  # worlds that were over start now; this step was none of theirs
             starting = self._over.clone()
@@ -393,7 +401,7 @@ class Env:
         if not self.sim.device.is_cuda and not bool(starting.any()):
             return final, final_critic
         self._restart(starting)
-        observation, critic = self._observe(starting)
+        observation, critic = self._observer.observe(self.state, starting)
         return (
             torch.where(starting[:, None], observation, final),
             torch.where(starting[:, None], critic, final_critic),
@@ -407,24 +415,17 @@ class Env:
         state.elapsed.copy_(torch.where(mask, 0, state.elapsed))
         self._over &= ~mask
 
-    def _observe(self, started: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return self._observer.observe(self.state, started), self._critic.observe(self.state, started)
-
     # --- the graph ---
 
     def _recorded(self) -> Recorded:
         """Run a control step until nothing is compiled or uploaded any longer, record it, and undo these runs."""
-        state = self.sim.get_state(device=True)
-        kept = {name: tensor.clone() for name, tensor in self._buffers().items()}
+        state, kept = self._kept()
         with wp.ScopedDevice(self.sim.device), compilation.quiet():
             self._advance()
             self._name_host_reads()
             self._advance()
             graph = Recorded(self._advance, self.device)
-        self.sim.set_state(state)
-        for name, tensor in self._buffers().items():
-            tensor.copy_(kept[name])
-        self.sim.kinematics()
+        self._put_back(state, kept)
         return graph
 
     def _name_host_reads(self) -> None:

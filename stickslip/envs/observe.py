@@ -11,21 +11,29 @@ from stickslip.errors import InputError
 
 
 class Observer:
-    """Builds one observation, (nworld, n).
+    """Builds observations: what the policy sees, with noise, and what the critic sees, without.
 
     Args:
-        group: what it is called in errors, "observation" or "critic"
-        parts: by name
+        parts: of the observation, by name
+        critic: what only the critic sees, by name
         state: what the terms see
-        noisy: whether noise is added
     """
 
-    def __init__(self, group: str, parts: Mapping[str, Observed], state: State, *, noisy: bool) -> None:
-        self._parts, self._noisy = dict(parts), noisy
-        self.slices: dict[str, slice] = {}
+    def __init__(self, parts: Mapping[str, Observed], critic: Mapping[str, Observed], state: State) -> None:
         self._history: dict[str, torch.Tensor] = {}
-        size, noise = 0, []
-        for name, part in self._parts.items():
+        self._parts, self._more = dict(parts), dict(critic)
+        self.slices, self.size = self._placed("observation", self._parts, state)
+        _, self._more_size = self._placed("critic", self._more, state)
+        noise = [0.0] * self.size
+        for name, place in self.slices.items():
+            part = self._parts[name]
+            noise[place] = [part.noise * abs(part.scale)] * (place.stop - place.start)
+        self._noise = torch.tensor(noise, device=state.device) if any(noise) else None
+
+    def _placed(self, group: str, parts: Mapping[str, Observed], state: State) -> tuple[dict[str, slice], int]:
+        """Where parts are, side by side, and how many numbers they are; checks each."""
+        slices, size = {}, 0
+        for name, part in parts.items():
             value = called(f"{group} {name!r}", part.value, state)
             if value.ndim > 2:
                 raise InputError(f"{group} {name!r} has shape {tuple(value.shape)}: give ({state.nworld}, n)")
@@ -34,34 +42,44 @@ class Observer:
                 raise InputError(f"{group} {name!r}: history is {part.history}: it must be at least 1")
             if part.history > 1:
                 self._history[name] = torch.zeros((state.nworld, part.history, n), device=state.device)
-            self.slices[name] = slice(size, size + n * part.history)
+            slices[name] = slice(size, size + n * part.history)
             size += n * part.history
-            noise += [part.noise * abs(part.scale)] * (n * part.history)
-        self.size = size
-        self._noise = torch.tensor(noise, device=state.device) if any(noise) else None
+        return slices, size
+
+    @property
+    def ncritic(self) -> int:
+        """Numbers that the critic sees."""
+        return self.size + self._more_size
 
     def buffers(self) -> dict[str, torch.Tensor]:
         """What is kept from step to step."""
         return dict(self._history)
 
-    def observe(self, state: State, started: torch.Tensor | None = None) -> torch.Tensor:
-        """The observation of the present state.
+    def observe(self, state: State, started: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+        """The observations of the present state, for policy and critic.
 
         Args:
             state: what the terms see
             started: worlds whose episode begins here; None: all worlds are a control step later
         """
+        exact = self._values(self._parts, state, started)
+        seen = exact
+        if self._noise is not None:
+            seen = exact + self._noise * state.random.uniform(-1.0, 1.0, self.size)
+        if not self._more:
+            return seen, exact
+        return seen, torch.cat([exact, self._values(self._more, state, started)], dim=1)
+
+    def _values(self, parts: Mapping[str, Observed], state: State, started: torch.Tensor | None) -> torch.Tensor:
         found = []
-        for name, part in self._parts.items():
+        for name, part in parts.items():
             value = part.value(state).float()
             value = value[:, None] if value.ndim == 1 else value
             if name in self._history:
                 value = self._remembered(self._history[name], value, started)
-            found.append((part.scale * value).clamp(-part.clip, part.clip))
-        whole = torch.cat(found, dim=1)
-        if self._noisy and self._noise is not None:
-            whole = whole + self._noise * state.random.uniform(-1.0, 1.0, self.size)
-        return whole
+            value = value if part.scale == 1.0 else part.scale * value
+            found.append(value.clamp(-part.clip, part.clip))
+        return torch.cat(found, dim=1)
 
     def _remembered(self, kept: torch.Tensor, value: torch.Tensor, started: torch.Tensor | None) -> torch.Tensor:
         if started is None:

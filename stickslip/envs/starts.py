@@ -40,6 +40,7 @@ class Starts:
     def start(self, mask: torch.Tensor) -> None:
         """Start episodes in the worlds of a mask."""
         sim, task = self._sim, self._task
+        self._state.forget()
         self._mask.copy_(mask)
         if task.randomize:
             sim.randomize(self._given, seed=self._seed, **task.randomize)
@@ -48,6 +49,7 @@ class Starts:
         if self._sensors is not None:
             self._sensors.copy_(torch.where(mask[:, None], 0.0, self._sensors))
         sim.kinematics()
+        self._state.forget()
 
     def remember(self, what: str, values: Mapping[str, Any], mask: torch.Tensor) -> None:
         """Write values of the worlds in a mask into the state (for "start") and the memory."""
@@ -60,6 +62,7 @@ class Starts:
                 )
             taken = mask.view(-1, *(1,) * (target.ndim - 1))
             target.copy_(torch.where(taken, value.to(target.dtype), target))
+        self._state.forget()
 
     def _target(self, what: str, name: str) -> torch.Tensor:
         if what == "start" and name in self._arrays:

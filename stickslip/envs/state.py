@@ -1,6 +1,8 @@
 """What the terms of a task see of all worlds: torch views of the simulation, actions, memory, and random numbers."""
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -44,6 +46,7 @@ class State:
         random: random numbers, each world's own
         done: worlds whose episode has ended in this step; for `curriculum`   (nworld,)
         succeeded: worlds that had succeeded when it ended; for `curriculum`  (nworld,)
+        found: what terms marked with `once` have found of the present state
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class State:
         self.done = torch.zeros(sim.nworld, dtype=torch.bool, device=self.device)
         self.succeeded = torch.zeros_like(self.done)
         self.memory = memory
+        self.found: dict[Any, torch.Tensor] = {}
         self._parts: dict[tuple[str, Any], Any] = {}
 
     def __getitem__(self, name: str) -> torch.Tensor:
@@ -125,9 +129,9 @@ class State:
             self._parts[key] = Part(getattr(self._sim, kind)(name))
         return self._parts[key]
 
-    def forget_views(self) -> None:
-        """Make views again: arrays of the simulation have moved."""
-        self._parts.clear()
+    def forget(self) -> None:
+        """The state has changed: what was found of it before by terms marked with `once` is found again."""
+        self.found.clear()
 
     def constant(self, *numbers: float) -> torch.Tensor:
         """Numbers as a tensor on the device; the same one each time, so that a graph can read it."""
@@ -135,6 +139,18 @@ class State:
         if key not in self._parts:
             self._parts[key] = torch.tensor(numbers, device=self.device)
         return self._parts[key]
+
+
+def once(term: Callable[[State], torch.Tensor]) -> Callable[[State], torch.Tensor]:
+    """Marks a function of the state that several terms use: it is worked out once for each state."""
+
+    @functools.wraps(term)
+    def found(s: State) -> torch.Tensor:
+        if term not in s.found:
+            s.found[term] = term(s)
+        return s.found[term]
+
+    return found
 
 
 def rotate_back(quat: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:

@@ -413,3 +413,30 @@ def test_sensors_of_forces_are_zero_at_the_start() -> None:
     found, _ = env.reset([True, False, False])
     assert (found[:, 0] != 0.0).tolist() == [False, True, True]
     assert bits(found[:, 1], env.state.qpos[:, 0])
+
+
+def test_once_is_worked_out_once_for_each_state() -> None:
+    from stickslip.envs.state import once
+
+    calls = []
+
+    @once
+    def squared(s) -> torch.Tensor:
+        calls.append(len(calls))
+        return s.qpos[:, 0] ** 2
+
+    env = env_of(
+        observations={"a": Observed(squared), "b": Observed(squared)},
+        rewards={"c": Reward(squared, 1.0, once=True)},
+        terminations={},
+    )
+    env.reset()
+    calls.clear()
+    for action in actions(9):
+        step = env.step(action)
+        np.testing.assert_array_equal(step.reward.numpy(), env.state.qpos.numpy()[:, 0] ** 2)
+        assert bits(step.observation[:, 0], step.reward)
+    assert len(calls) == 9
+    step = env.step(actions(1)[0])  # ends, and starts
+    assert len(calls) == 11
+    np.testing.assert_array_equal(step.observation[:, 1].numpy(), env.state.qpos.numpy()[:, 0] ** 2)

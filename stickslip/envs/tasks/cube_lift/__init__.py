@@ -121,5 +121,6 @@ TASK = Task(
         "body_mass": Scale(0.7, 1.4, shared=True),
         "geom_friction": Scale([0.7, 1.0, 1.0], [1.2, 1.0, 1.0], shared=True),
     },
-    threshold=0.8,
+    training={"entropy": 0.002},
+    threshold=0.9,
 )

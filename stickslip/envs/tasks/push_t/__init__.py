@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import torch
 
-from stickslip.envs.state import State, quat_of_yaw, wrapped, yaw_of
+from stickslip.envs.state import State, once, quat_of_yaw, wrapped, yaw_of
 from stickslip.envs.task import Action, Observed, Reward, Task
 from stickslip.mpc.tasks import push_t
 
@@ -21,36 +21,44 @@ ARM = 0.06
 """Length that turns an error of heading into one of position [m]."""
 
 
-def _errors(s: State) -> tuple[torch.Tensor, torch.Tensor]:
-    """Distance of the T from its goal [m], and angle [rad]."""
-    return torch.linalg.norm(s.qpos[:, 2:4] - s["goal"][:, :2], dim=1), wrapped(_yaw(s) - s["goal"][:, 2]).abs()
-
-
+@once
 def _yaw(s: State) -> torch.Tensor:
     return yaw_of(s.qpos[:, 5:9])
 
 
+@once
+def _heading(s: State) -> torch.Tensor:
+    """The first axis of the T, (nworld, 2)."""
+    return torch.stack([torch.cos(_yaw(s)), torch.sin(_yaw(s))], dim=1)
+
+
 def _in_t(s: State, vector: torch.Tensor) -> torch.Tensor:
     """Vectors of the plane in the frame of the T."""
-    yaw = _yaw(s)
-    c, n = torch.cos(yaw), torch.sin(yaw)
-    return torch.stack([c * vector[:, 0] + n * vector[:, 1], c * vector[:, 1] - n * vector[:, 0]], dim=1)
+    across = _heading(s).flip(1) * s.constant(-1.0, 1.0)
+    return torch.stack([(vector * _heading(s)).sum(dim=1), (vector * across).sum(dim=1)], dim=1)
 
 
+@once
 def _turn(s: State) -> torch.Tensor:
-    turn = wrapped(s["goal"][:, 2] - _yaw(s))
-    return torch.stack([torch.cos(turn), torch.sin(turn)], dim=1)
+    """Angle from the T to its goal [rad]."""
+    return wrapped(s["goal"][:, 2] - _yaw(s))
 
 
+@once
+def _distance(s: State) -> torch.Tensor:
+    """Distance of the T from its goal [m]."""
+    return torch.linalg.norm(s.qpos[:, 2:4] - s["goal"][:, :2], dim=1)
+
+
+@once
 def _potential(s: State) -> torch.Tensor:
     """How far the T is from its goal [m]."""
-    distance, angle = _errors(s)
-    return distance + ARM * angle
+    return _distance(s) + ARM * _turn(s).abs()
 
 
+@once
 def _success(s: State) -> torch.Tensor:
-    distance, angle = _errors(s)
-    return (distance < DISTANCE) & (angle < ANGLE)
+    return (_distance(s) < DISTANCE) & (_turn(s).abs() < ANGLE)
 
 
 def _start(s: State) -> Mapping[str, torch.Tensor]:
@@ -92,10 +100,10 @@ TASK = Task(
         "target of the finger": Observed(lambda s: _in_t(s, s.ctrl - s.qpos[:, :2]), scale=10.0),
         "velocity of the finger": Observed(lambda s: _in_t(s, s.qvel[:, :2])),
         "goal in the T's frame": Observed(lambda s: _in_t(s, s["goal"][:, :2] - s.qpos[:, 2:4]), scale=5.0),
-        "turn to the goal": Observed(_turn),
+        "turn to the goal": Observed(lambda s: torch.stack([torch.cos(_turn(s)), torch.sin(_turn(s))], dim=1)),
         "velocity of the T": Observed(lambda s: _in_t(s, s.qvel[:, 2:4])),
         "spin of the T": Observed(lambda s: s.qvel[:, 7], scale=0.2),
-        "heading of the T": Observed(lambda s: torch.stack([torch.cos(_yaw(s)), torch.sin(_yaw(s))], dim=1)),
+        "heading of the T": Observed(_heading),
         "place of the T": Observed(lambda s: s.qpos[:, 2:4], scale=5.0),
     },
     rewards={
