@@ -206,6 +206,8 @@ def play(order: "Play", console: Console) -> bool:
     console.print(output.COMPILING.format(device=env.sim.device.alias))
     if order.view:
         return _show(env, policy, console)
+    if order.record is not None:
+        return _record(order.record, env, policy, console)
     film = None if order.no_video else Filming(env)
     played = episodes.play(env, policy, film.take if film else lambda env: None)
     rate = "" if task.success is None else f"{int(played.success.sum())} of {order.episodes} succeeded, "
@@ -217,6 +219,22 @@ def play(order: "Play", console: Console) -> bool:
         place = film.save(order.out / f"{task.name}-{spec.split(named)[0]}")
         console.print(f"Film of the first: {place}" + (f" ({escape(film.note)})" if film.note else ""), soft_wrap=True)
     return task.success is None or bool(played.success.any())
+
+
+def _record(path: Path, env: Env, policy: Policy, console: Console) -> bool:
+    """Play, and write the episodes as a dataset."""
+    from stickslip import datasets
+    from stickslip.learning.record import record
+
+    rate = 1.0 / env.dt
+    kind = datasets.Hdf5Writer if path.suffix in (".hdf5", ".h5") else datasets.LeRobotWriter
+    options = {"env": env.task.name, "model": env.sim.mjm} if kind is datasets.Hdf5Writer else {}
+    with kind(path, fps=rate, **options) as writer, progress_bar(console) as bar:
+        shown = bar.add_task("recording", total=env.nworld)
+        succeeded = record(env, policy, writer, env.nworld, lambda done: bar.update(shown, completed=done))
+        n = len(writer)
+    console.print(f"{n} episodes, {succeeded} of them succeeded: {path}", soft_wrap=True)
+    return True
 
 
 def _show(env: Any, policy: Policy, console: Console) -> bool:

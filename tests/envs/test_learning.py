@@ -186,3 +186,25 @@ def test_settings() -> None:
     with pytest.raises(ss.InputError, match="gama"):
         settings_of(task, {"gama": "0.5"})
     assert Settings().worlds(cuda=False) == 256 and Settings(nworld=8).worlds(cuda=True) == 8
+
+
+def test_a_dataset_of_a_policy(trained: Training, tmp_path: Path) -> None:
+    """Every episode is there, from its first observation; a replay gives the same states bit for bit."""
+    datasets = pytest.importorskip("stickslip.datasets")
+    pytest.importorskip("h5py", reason="needs h5py")
+    from stickslip.learning.record import record
+
+    env = episodes.environment(LONG, ss.ComFree(), 3, device="cpu", seed=9)
+    path = tmp_path / "cart.hdf5"
+    with datasets.Hdf5Writer(path, env="cart", model=env.sim.mjm, fps=1.0 / env.dt) as writer:
+        succeeded = record(env, trained.policy(), writer, 5)
+        assert len(writer) == 6 and succeeded == 6  # two rounds of three worlds
+    found = datasets.summary(path)
+    assert (found.episodes, found.frames) == (6, 6 * 50)
+    with datasets.Hdf5Reader(path) as reader:
+        episode = reader[0]
+    twin = episodes.environment(LONG, ss.ComFree(), 3, device="cpu", seed=9)
+    first, _ = twin.reset()
+    np.testing.assert_array_equal(episode.observations["place"][0, 0], first[0, 0].numpy())
+    assert np.abs(episode.actions).max() <= 1.0
+    assert datasets.replay(path, 0, ss.ComFree()).identical

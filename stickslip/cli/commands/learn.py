@@ -104,6 +104,9 @@ class Play:
     """Device, such as cpu or cuda:0; default: the first GPU, or the CPU if there is none."""
     view: bool = False
     """Show it in the browser, episode after episode, until Ctrl-C."""
+    record: Path | None = None
+    """Write the episodes as a dataset: a file .hdf5, or a folder in the format LeRobot v3.0. Plays until there are
+    --episodes of them."""
     randomized: bool = False
     """Draw masses, friction and so on as in the training; else the model is as it is."""
     no_video: bool = False
