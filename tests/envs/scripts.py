@@ -8,8 +8,8 @@ import torch
 from stickslip.envs.env import Env, Step
 from stickslip.envs.state import State, yaw_of
 
-Script = Callable[[State, int, torch.Tensor], torch.Tensor]
-"""Of a state, the number of the control step and the last targets: the next targets, (nworld, naction)."""
+Script = Callable[[State, int], torch.Tensor]
+"""Of a state and the number of the control step: the next targets, (nworld, naction)."""
 OPEN, CLOSED = 0.04, -0.01
 """Targets of the fingers [m]."""
 
@@ -18,60 +18,58 @@ def play(env: Env, script: Script, *, steps: int | None = None, seen: Callable[[
     """Start all worlds and drive them by a script, to the end of the episode or for some control steps; the last step."""
     env.reset()
     scale = torch.tensor(env.task.action.scale)
-    targets = env.state.ctrl[:, : env.naction].clone()
     step = None
     for k in range(env.task.longest if steps is None else steps):
-        targets = script(env.state, k, targets)
-        step = env.step((targets - env.state.ctrl[:, : env.naction]) / scale)
+        step = env.step((script(env.state, k) - env.state.ctrl[:, : env.naction]) / scale)
         if seen is not None:
             seen(step)
     assert step is not None
     return step
 
 
-def lift(s: State, k: int, last: torch.Tensor) -> torch.Tensor:
+def lift(s: State, k: int) -> torch.Tensor:
     """cube-lift: above the cube, down, close, to the goal."""
     cube = s.qpos[:, 6:9].clone()
     if k < 45:
         return _grasp(cube, s.qpos[:, 9:13], k)
     move = torch.zeros_like(cube) if k < 60 else 0.3 * (s["goal"] - cube)
-    return _moved(last, move, CLOSED)
+    return _moved(s, move, CLOSED)
 
 
-def stack(s: State, k: int, last: torch.Tensor) -> torch.Tensor:
+def stack(s: State, k: int) -> torch.Tensor:
     """stack-two: grasp A, up, over B, down, open, up."""
     a, b = s.qpos[:, 6:9].clone(), s.qpos[:, 13:16]
     if k < 45:
         return _grasp(a, s.qpos[:, 9:13], k)
     if k < 60:
-        return _moved(last, torch.zeros_like(a), CLOSED)
+        return _moved(s, torch.zeros_like(a), CLOSED)
     if k < 75:
-        return _moved(last, _up(0.005), CLOSED)
+        return _moved(s, _up(0.005), CLOSED)
     if k < 100:
-        return _moved(last, 0.3 * (b + _up(0.085) - a), CLOSED)
+        return _moved(s, 0.3 * (b + _up(0.085) - a), CLOSED)
     if k < 115:
-        return _moved(last, 0.3 * (b + _up(0.0405) - a), CLOSED)
-    return _moved(last, _up(0.0 if k < 122 or k >= 130 else 0.01), OPEN)
+        return _moved(s, 0.3 * (b + _up(0.0405) - a), CLOSED)
+    return _moved(s, _up(0.0 if k < 122 or k >= 130 else 0.01), OPEN)
 
 
-def insert(s: State, k: int, last: torch.Tensor) -> torch.Tensor:
+def insert(s: State, k: int) -> torch.Tensor:
     """peg-in-hole: over the hole with its yaw, then down."""
     hole, low = s["hole"], tip(s)
     aside = hole[:, :2] - low[:, :2]
     ready = (torch.linalg.norm(aside, dim=1) < 0.0006) & ((s.qpos[:, 3] - hole[:, 2]).abs() < 0.02)
     down = torch.where((ready | (low[:, 2] < 0.04)) & (low[:, 2] > 0.01), 0.004, 0.0)
-    return torch.cat([last[:, :2] + 0.3 * aside, (last[:, 2] - down)[:, None], hole[:, 2:]], dim=1)
+    return torch.cat([s.ctrl[:, :2] + 0.3 * aside, (s.ctrl[:, 2] - down)[:, None], hole[:, 2:]], dim=1)
 
 
-def press(offset: float) -> Script:
-    """peg-in-hole: down beside the hole, by an offset along its side [m]."""
+def press(offset: float, after: int = 1000) -> Script:
+    """peg-in-hole: down beside the hole, by an offset along its side [m]; after some control steps toward the hole."""
 
-    def script(s: State, k: int, last: torch.Tensor) -> torch.Tensor:
+    def script(s: State, k: int) -> torch.Tensor:
         hole = s["hole"]
         side = torch.stack([torch.cos(hole[:, 2]), torch.sin(hole[:, 2])], dim=1)
-        aside = hole[:, :2] + offset * side - tip(s)[:, :2]
-        z = (last[:, 2] - (0.004 if k > 25 else 0.0)).clamp(min=0.07)
-        return torch.cat([last[:, :2] + 0.3 * aside, z[:, None], hole[:, 2:]], dim=1)
+        aside = hole[:, :2] + (offset if k < after else 0.0) * side - tip(s)[:, :2]
+        z = (s.ctrl[:, 2] - (0.004 if k > 25 else 0.0)).clamp(min=0.07)
+        return torch.cat([s.ctrl[:, :2] + 0.3 * aside, z[:, None], hole[:, 2:]], dim=1)
 
     return script
 
@@ -93,5 +91,5 @@ def _grasp(cube: torch.Tensor, quat: torch.Tensor, k: int) -> torch.Tensor:
     return torch.cat([place, yaw[:, None], torch.full_like(yaw[:, None], OPEN)], dim=1)
 
 
-def _moved(last: torch.Tensor, move: torch.Tensor, fingers: float) -> torch.Tensor:
-    return torch.cat([last[:, :3] + move, last[:, 3:4], torch.full_like(last[:, :1], fingers)], dim=1)
+def _moved(s: State, move: torch.Tensor, fingers: float) -> torch.Tensor:
+    return torch.cat([s.ctrl[:, :3] + move, s.ctrl[:, 3:4], torch.full_like(s.ctrl[:, :1], fingers)], dim=1)
