@@ -15,7 +15,7 @@ OPEN, CLOSED = 0.04, -0.01
 
 
 def play(env: Env, script: Script, *, steps: int | None = None, seen: Callable[[Step], None] | None = None) -> Step:
-    """Start all worlds and drive them by a script, to the end of the episode or for some control steps; the last step."""
+    """Start all worlds and drive them by a script, to the end or for some control steps; the last step."""
     env.reset()
     scale = torch.tensor(env.task.action.scale)
     step = None

@@ -149,10 +149,14 @@ def peg_rates(q: NDArray[np.floating], v: NDArray[np.floating], env: Env) -> Rat
     }
 
 
-@pytest.mark.parametrize("task, formulas", [("stack-two", stack_rates), ("peg-in-hole", peg_rates)])
-def test_rewards_are_their_formulas(task: str, formulas) -> None:
-    """In every step on the way to success: each part, and their sum; each part is paid in some of them."""
-    env = env_of(task, nworld=4, autoreset="disabled")
+@pytest.mark.parametrize(
+    "task, formulas, others",
+    [("stack-two", stack_rates, []), ("peg-in-hole", peg_rates, [scripts.press(0.07, 60)])],
+    ids=["stack-two", "peg-in-hole"],
+)
+def test_rewards_are_their_formulas(task: str, formulas, others: list[scripts.Script]) -> None:
+    """Each part, and their sum, on the way to success, and pressed against the block; none is always small."""
+    env = env_of(task, nworld=4, autoreset="disabled", check=False)
     most: dict[str, float] = {}
 
     def seen(step: Step) -> None:
@@ -166,11 +170,11 @@ def test_rewards_are_their_formulas(task: str, formulas) -> None:
             most[name] = max(most.get(name, -1.0), float(np.abs(want).max()))
         np.testing.assert_allclose(step.reward.numpy(), total, atol=2e-3)
 
-    scripts.play(env, SOLVED[task], seen=seen)
+    for script in (SOLVED[task], *others):
+        scripts.play(env, script, steps=env.task.longest, seen=seen)
     assert {*most, "success", "action"} == {*env.task.rewards}
-    weak = {"upright", "grasp"}  # the peg hardly moves in the grasp
-    assert min(value for name, value in most.items() if name not in weak) > 0.5
-    assert 0.0 < most.get("grasp", 1.0) and 0.0 < most.get("upright", 1.0)
+    least = {"upright": 0.1, "grasp": 0.02}
+    assert all(value > least.get(name, 0.5) for name, value in most.items()), most
 
 
 # --- what is no success ---
@@ -210,7 +214,7 @@ def test_other_places_are_not(hand, fingers, a, squeeze) -> None:
 
 
 def peg(hand: float, low: float, aside: float = 0.0, fingers: float = 0.01) -> Env:
-    """A gripper over the hole, its middle at a height; the peg's lower end at a height, beside the hole by a distance."""
+    """A gripper over the hole, its middle at a height; the peg's lower end at a height, beside the hole."""
     return began(
         "peg-in-hole",
         [aside if fingers == 0.01 else 0.0, 0.0, hand, 0.0, fingers, fingers, aside, 0.0, low + 0.04, *UPRIGHT],
