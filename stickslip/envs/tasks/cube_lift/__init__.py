@@ -10,10 +10,9 @@ from collections.abc import Mapping
 import mujoco
 import torch
 
-from stickslip.envs.state import State, quat_of_yaw, yaw_of
+from stickslip.envs.state import State, quat_of_yaw
 from stickslip.envs.task import Observed, Reward, Task
 from stickslip.envs.tasks import gripper
-from stickslip.simulation import Scale
 
 HALF, MASS = 0.02, 0.1
 """Half of the cube's side [m], and its mass [kg]."""
@@ -48,9 +47,7 @@ def _reach(s: State) -> torch.Tensor:
 
 
 def _turn(s: State) -> torch.Tensor:
-    """Angle between the gripper and the nearest faces of the cube, as cosine and sine of four times the angle."""
-    turn = 4.0 * (yaw_of(s.qpos[:, CUBE + 3 : CUBE + 7]) - s.qpos[:, 3])
-    return torch.stack([torch.cos(turn), torch.sin(turn)], dim=1)
+    return gripper.turn_of(s, s.qpos[:, CUBE + 3 : CUBE + 7])
 
 
 def _lifted(s: State) -> torch.Tensor:
@@ -117,10 +114,7 @@ TASK = Task(
     timestep=0.005,
     decimation=8,
     episode=5.0,
-    randomize={
-        "body_mass": Scale(0.7, 1.4, shared=True),
-        "geom_friction": Scale([0.7, 1.0, 1.0], [1.2, 1.0, 1.0], shared=True),
-    },
+    randomize=gripper.RANDOMIZE,
     training={"entropy": 0.002},
     threshold=0.9,
 )
