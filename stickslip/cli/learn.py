@@ -14,8 +14,8 @@ from rich.table import Table
 from stickslip import files, parameters, provenance, spec
 from stickslip.cli import output
 from stickslip.envs.env import Env
+from stickslip.envs.factory import make, make_group
 from stickslip.envs.group import EnvGroup
-from stickslip.envs.make import make, make_group
 from stickslip.envs.task import Task
 from stickslip.envs.tasks import folder_of, load_task
 from stickslip.envs.tasks.catalogue import NAMES

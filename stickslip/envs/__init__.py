@@ -15,9 +15,9 @@ from stickslip.envs import registration
 if TYPE_CHECKING:
     from stickslip.envs.env import Env as Env
     from stickslip.envs.env import Step as Step
+    from stickslip.envs.factory import make as make
+    from stickslip.envs.factory import make_group as make_group
     from stickslip.envs.group import EnvGroup as EnvGroup
-    from stickslip.envs.make import make as make
-    from stickslip.envs.make import make_group as make_group
     from stickslip.envs.state import State as State
     from stickslip.envs.task import Action as Action
     from stickslip.envs.task import Observed as Observed
@@ -29,8 +29,8 @@ _WHERE = {
     "Env": "env",
     "Step": "env",
     "EnvGroup": "group",
-    "make": "make",
-    "make_group": "make",
+    "make": "factory",
+    "make_group": "factory",
     "State": "state",
     "Action": "task",
     "Observed": "task",

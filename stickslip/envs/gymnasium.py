@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from stickslip.envs.env import Env, Step
-from stickslip.envs.make import make
+from stickslip.envs.factory import make
 from stickslip.envs.task import Task
 from stickslip.errors import InputError
 from stickslip.physics.base import Physics

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickslip.envs.env import Env
-from stickslip.envs.make import model_of
+from stickslip.envs.factory import model_of
 from stickslip.envs.task import Task
 from stickslip.errors import InputError
 from stickslip.learning.policy import Policy

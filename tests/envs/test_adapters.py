@@ -11,8 +11,8 @@ gymnasium = pytest.importorskip("gymnasium", reason="needs Gymnasium")
 
 import stickslip as ss  # noqa: E402
 import stickslip.envs  # noqa: E402 - registers ids
+from stickslip.envs.factory import make_group  # noqa: E402
 from stickslip.envs.gymnasium import SingleEnv, VectorEnv  # noqa: E402
-from stickslip.envs.make import make_group  # noqa: E402
 from tests.envs.tiny import CART, env_of  # noqa: E402
 
 
@@ -181,6 +181,21 @@ def test_skrl() -> None:
     env = wrap_env(VectorEnv(env_of(3)))
     env.reset()
     assert env.step(torch.zeros(3, 1))[0].shape == (3, 2)
+
+
+def test_stable_baselines() -> None:
+    """The example: it trains, and is told of time-outs and final observations."""
+    needs("stable_baselines3")
+    import importlib
+
+    example = importlib.import_module("examples.stable_baselines")
+    worlds = example.Worlds(env_of(4))
+    worlds.reset()
+    for _ in range(10):
+        observation, _, done, infos = worlds.step(np.zeros((4, 1), dtype=np.float32))
+    assert done.all() and all(info["TimeLimit.truncated"] for info in infos)
+    assert not np.array_equal(infos[0]["terminal_observation"], observation[0])
+    example.main(512)
 
 
 def test_changes_of_a_task_reach_the_adapter() -> None:

@@ -11,7 +11,7 @@ if not wp.is_cuda_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
 import stickslip as ss  # noqa: E402
-from stickslip.envs.make import make  # noqa: E402
+from stickslip.envs.factory import make  # noqa: E402
 from stickslip.envs.task import Action, Observed  # noqa: E402
 from tests.envs.tiny import CART  # noqa: E402
 

@@ -15,7 +15,7 @@ if importlib.util.find_spec("rsl_rl") is None:
 
 import stickslip as ss  # noqa: E402
 from stickslip.envs.env import Env  # noqa: E402
-from stickslip.envs.make import make  # noqa: E402
+from stickslip.envs.factory import make  # noqa: E402
 from stickslip.envs.task import Reward  # noqa: E402
 from stickslip.learning import episodes, score, scores_picture  # noqa: E402
 from stickslip.learning.film import Filming, draw_curve  # noqa: E402

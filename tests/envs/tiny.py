@@ -8,7 +8,7 @@ import torch
 
 import stickslip as ss
 from stickslip.envs.env import Env
-from stickslip.envs.make import make
+from stickslip.envs.factory import make
 from stickslip.envs.state import State
 from stickslip.envs.task import Action, Observed, Reward, Task
 

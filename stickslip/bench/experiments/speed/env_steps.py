@@ -52,7 +52,7 @@ class EnvSteps(Experiment[Settings]):
 
     def measure(self, case: Case, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:
         from stickslip.envs import Env, needs
-        from stickslip.envs.make import model_of
+        from stickslip.envs.factory import model_of
         from stickslip.envs.tasks import load_task
 
         needs.torch()
