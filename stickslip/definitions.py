@@ -33,7 +33,7 @@ def only(file: Path, kind: type[T], which: str, what: str) -> T:
     found = {key: value for key, value in _run(file).items() if isinstance(value, kind)}
     if which:
         if which not in found:
-            raise unknown(f"{what} of {file}", which, found)
+            raise unknown(f"{what.rpartition('.')[2].lower()} of {file}", which, found)
         return found[which]
     if len(found) != 1:
         names = ", ".join(found) or "none"

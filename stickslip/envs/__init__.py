@@ -14,11 +14,11 @@ from stickslip.envs import registration
 
 if TYPE_CHECKING:
     from stickslip.envs.env import Env as Env
-    from stickslip.envs.env import Step as Step
     from stickslip.envs.factory import make as make
     from stickslip.envs.factory import make_group as make_group
     from stickslip.envs.group import EnvGroup as EnvGroup
     from stickslip.envs.state import State as State
+    from stickslip.envs.step import Step as Step
     from stickslip.envs.task import Action as Action
     from stickslip.envs.task import Observed as Observed
     from stickslip.envs.task import Push as Push
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "Env": "env",
-    "Step": "env",
+    "Step": "step",
     "EnvGroup": "group",
     "make": "factory",
     "make_group": "factory",

@@ -1,6 +1,5 @@
 """Env: many worlds of a task, torch in and torch out, on the device of the simulation."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -11,12 +10,13 @@ import warp as wp
 from stickslip import compilation, spec
 from stickslip.envs.accounts import Accounts
 from stickslip.envs.control import Control
-from stickslip.envs.graph import Recorded, no_host_reads
+from stickslip.envs.graph import Recorded, check_host_reads
 from stickslip.envs.kicks import Kicks
-from stickslip.envs.observe import Observer, called, one_each
+from stickslip.envs.observe import Observer, one_each
 from stickslip.envs.random import Random
 from stickslip.envs.starts import Starts
 from stickslip.envs.state import State
+from stickslip.envs.step import Step
 from stickslip.envs.task import Task
 from stickslip.errors import InputError, Unsupported
 from stickslip.simulation import Simulation
@@ -24,44 +24,6 @@ from stickslip.state import State as SimulationState
 
 Autoreset = Literal["same-step", "next-step", "disabled"]
 AUTORESET = ("same-step", "next-step", "disabled")
-
-
-@dataclasses.dataclass(frozen=True)
-class Step:
-    """What a control step gives; tensors on the device, first axis worlds.
-
-    Attributes:
-        observation: for the policy; where an episode has ended, that of the next episode's start   (nworld, n)
-        critic: for the critic                                                                      (nworld, m)
-        reward: of this step                                                                        (nworld,)
-        terminated: the episode has ended in a state of the task, or is no longer finite            (nworld,)
-        truncated: the episode has ended by time-out                                                (nworld,)
-        final: the observation before any reset, also of worlds whose episode goes on               (nworld, n)
-        final_critic: the same for the critic                                                       (nworld, m)
-        success: whether a world has succeeded at the end of this step                              (nworld,)
-    """
-
-    observation: torch.Tensor
-    critic: torch.Tensor
-    reward: torch.Tensor
-    terminated: torch.Tensor
-    truncated: torch.Tensor
-    final: torch.Tensor
-    final_critic: torch.Tensor
-    success: torch.Tensor
-
-    @property
-    def done(self) -> torch.Tensor:
-        """Whether the episode has ended, (nworld,)."""
-        return self.terminated | self.truncated
-
-    def parts(self) -> tuple[torch.Tensor, ...]:
-        """All tensors, in the order of the attributes."""
-        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
-
-    def clone(self) -> "Step":
-        """A copy."""
-        return Step(*(part.clone() for part in self.parts()))
 
 
 class Env:
@@ -422,29 +384,11 @@ class Env:
         state, kept = self._kept()
         with wp.ScopedDevice(self.sim.device), compilation.quiet():
             self._advance()
-            self._name_host_reads()
+            check_host_reads(self.task, self.state)
             self._advance()
             graph = Recorded(self._advance, self.device)
         self._put_back(state, kept)
         return graph
-
-    def _name_host_reads(self) -> None:
-        """Raise InputError naming a term that a graph cannot record."""
-        task, state = self.task, self.state
-        named: dict[str, Any] = {
-            **{f"observation {name!r}": part.value for name, part in {**task.observations, **task.critic}.items()},
-            **{f"reward {name!r}": part.value for name, part in task.rewards.items()},
-            **{f"termination {name!r}": term for name, term in task.terminations.items()},
-            "success": task.success,
-        }
-        for what, term in named.items():
-            if term is not None:
-                with no_host_reads(f"task {task.name!r}: {what}"):
-                    called(what, term, state)
-        for what, other in (("start", task.start), ("update", task.update), ("curriculum", task.curriculum)):
-            if other is not None:
-                with no_host_reads(f"task {task.name!r}: {what}"):
-                    other(state)
 
 
 def _these(worlds: list[int]) -> str:

@@ -2,10 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 import warp as wp
 
+from stickslip.envs.observe import called
+from stickslip.envs.state import State
+from stickslip.envs.task import Task
 from stickslip.errors import InputError
 
 
@@ -51,3 +55,21 @@ def no_host_reads(what: str) -> Iterator[None]:
         ) from error
     finally:
         torch.cuda.set_sync_debug_mode(before)
+
+
+def check_host_reads(task: Task, state: State) -> None:
+    """Raise InputError naming a term that a graph cannot record."""
+    named: dict[str, Any] = {
+        **{f"observation {name!r}": part.value for name, part in {**task.observations, **task.critic}.items()},
+        **{f"reward {name!r}": part.value for name, part in task.rewards.items()},
+        **{f"termination {name!r}": term for name, term in task.terminations.items()},
+        "success": task.success,
+    }
+    for what, term in named.items():
+        if term is not None:
+            with no_host_reads(f"task {task.name!r}: {what}"):
+                called(what, term, state)
+    for what, other in (("start", task.start), ("update", task.update), ("curriculum", task.curriculum)):
+        if other is not None:
+            with no_host_reads(f"task {task.name!r}: {what}"):
+                other(state)

@@ -5,7 +5,8 @@ from typing import Any
 
 import torch
 
-from stickslip.envs.env import Env, Step
+from stickslip.envs.env import Env
+from stickslip.envs.step import Step
 from stickslip.errors import InputError
 
 

@@ -9,8 +9,9 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from stickslip.envs.env import Env, Step
+from stickslip.envs.env import Env
 from stickslip.envs.factory import make
+from stickslip.envs.step import Step
 from stickslip.envs.task import Task
 from stickslip.errors import InputError
 from stickslip.physics.base import Physics

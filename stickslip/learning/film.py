@@ -1,11 +1,12 @@
 """A film of a policy, and the picture of a training."""
 
+import io
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip import films
+from stickslip import files, films
 from stickslip.envs.env import Env
 from stickslip.learning.train import Evaluation, Point
 from stickslip.render import Renderer
@@ -47,8 +48,6 @@ class Filming:
 
     def save(self, path: Path) -> Path:
         """Write an MP4 where ffmpeg is installed, else a GIF; `path` is without a suffix."""
-        from stickslip import files
-
         self._renderer.close()
         kind = "mp4" if films.has_ffmpeg() else "gif"
         data = (films.mp4 if kind == "mp4" else films.gif)(self.pictures, self.rate)
@@ -57,8 +56,6 @@ class Filming:
 
 def draw_curve(points: list[Point], evaluations: list[Evaluation], title: str, score: str, threshold: float) -> bytes:
     """Score, return and standard deviation of actions over time and steps, as a PNG file."""
-    import io
-
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
