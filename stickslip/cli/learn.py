@@ -86,8 +86,8 @@ def train(order: "Train", console: Console) -> bool:
     out = order.out or Path("out/train") / f"{task.name}-{named}"
     output.make_folder(out)
     threads = min(_threads(order.threads, order.device, each) for each in order.physics)
-    if not device.is_cuda:
-        torch.set_num_threads(threads)
+    if not device.is_cuda:  # more gain little with small networks, and wait for each other where other work runs
+        torch.set_num_threads(max(1, threads // 2))
     nworld = settings.worlds(device.is_cuda)
     console.print(output.COMPILING.format(device=device.alias))
     options: dict[str, Any] = {"device": device.alias, "seed": order.seed, "threads": threads, "check": False}

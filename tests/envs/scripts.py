@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import torch
 
-from stickslip.envs.env import Env, Step
+from stickslip.envs import Env, Step
 from stickslip.envs.state import State, yaw_of
 
 Script = Callable[[State, int], torch.Tensor]

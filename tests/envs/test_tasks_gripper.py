@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 torch = pytest.importorskip("torch", reason="environments need PyTorch")
 
-from stickslip.envs.env import Env, Step  # noqa: E402
+from stickslip.envs import Env, Step  # noqa: E402
 from stickslip.envs.factory import make  # noqa: E402
 from stickslip.envs.tasks import load_task  # noqa: E402
 from tests.envs import scripts  # noqa: E402
