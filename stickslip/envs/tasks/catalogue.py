@@ -1,3 +1,9 @@
 """The names of the tasks; imports nothing."""
 
-NAMES = ("push-t", "cube-lift")
+NAMES = (
+    "push-t",
+    "cube-lift",
+    "hand-cube",
+    "go1-velocity",
+    "g1-velocity",
+)
