@@ -160,7 +160,7 @@ class Robot:
     def update(self, s: State) -> Mapping[str, torch.Tensor]:
         """Times of the feet in the air and on the ground [s], errors so far, and the next command.
 
-        `landed` is the time in the air of a foot that touches the floor for the first time in this control step, else 0.
+        `landed` is the time that a foot which touches the floor now was in the air just before, 0 for the others.
         """
         touching, places = self.touching(s), self.places(s)
         first = s["steps"] == 0.0
@@ -246,6 +246,10 @@ class Robot:
         low, high = s.constant(*map(float, s.mjm.jnt_range[1:, 0])), s.constant(*map(float, s.mjm.jnt_range[1:, 1]))
         margin, q = 0.05 * (high - low), s.qpos[:, 7:]
         return ((low + margin - q).clamp(min=0.0) + (q - high + margin).clamp(min=0.0)).sum(dim=1)
+
+    def torques(self, s: State) -> torch.Tensor:
+        """Squared torques of all servos [N^2 m^2]."""
+        return (s.field("actuator_force") ** 2).sum(dim=1)
 
     def rewards(self) -> dict[str, Reward]:
         """The parts of the reward that every walking robot has."""

@@ -6,9 +6,7 @@ The model, `go1.xml`, has the joint names, ranges, lengths, masses and torque li
 from pathlib import Path
 
 import mujoco
-import torch
 
-from stickslip.envs.state import State
 from stickslip.envs.task import Reward
 from stickslip.envs.tasks import walking
 
@@ -20,11 +18,6 @@ def _build() -> mujoco.MjSpec:
     spec = mujoco.MjSpec.from_file(str(FILE))
     spec.modelname = "go1-velocity"
     return spec
-
-
-def _torques(s: State) -> torch.Tensor:
-    """Squared torques of all servos [N^2 m^2]."""
-    return (s.field("actuator_force") ** 2).sum(dim=1)
 
 
 ROBOT = walking.Robot(
@@ -46,7 +39,7 @@ TASK = walking.velocity_task(
     "a robot dog walks at a commanded velocity",
     ROBOT,
     rewards={
-        "torques": Reward(_torques, -2e-4),
+        "torques": Reward(ROBOT.torques, -2e-4),
         "air time": Reward(ROBOT.air_time, 2.0),
     },
     training={"iterations": 1000, "entropy": 0.01, "gamma": 0.99, "hidden": (512, 256, 128)},
