@@ -122,7 +122,7 @@ def test_standing(name: str, physics: str) -> None:
         - 0.05 * (qvel[3] ** 2 + qvel[4] ** 2)
         - 2.0 * (down[0] ** 2 + down[1] ** 2)
         - 2.5e-7 * np.sum(((bends[-1] - bends[-2]) / env.dt) ** 2)
-        - 0.1 * np.sum(speed**2)
+        - 0.05 * np.sum(speed**2)
         + rewards["torques"].weight * np.sum(torque**2)
     )
     assert float(step.reward[0]) == pytest.approx(env.dt * want, rel=1e-4)

@@ -262,7 +262,7 @@ class Robot:
             "tilt": Reward(lambda s: (self.gravity(s)[:, :2] ** 2).sum(dim=1), -2.0),
             "acceleration": Reward(lambda s: (s["hinge acceleration"] ** 2).sum(dim=1), -2.5e-7),
             "action rate": Reward(lambda s: ((s.action - s.previous) ** 2).sum(dim=1), -0.01),
-            "slip": Reward(self.slip, -0.1),
+            "slip": Reward(self.slip, -0.05),
             "clearance": Reward(self.clearance, -0.5),
             "knocks": Reward(self.knocks, -1.0),
             "limits": Reward(self.at_limits, -1.0),

@@ -52,6 +52,6 @@ TASK = walking.velocity_task(
         "single stance": Reward(ROBOT.single_stance, 1.5),
     },
     action=Action(scale=0.2, limit=5.0, delay=(0, 3)),
-    training={"iterations": 3000, "entropy": 0.008, "gamma": 0.99, "hidden": (512, 256, 128)},
+    training={"iterations": 3000, "entropy": 0.006, "std": 0.5, "hidden": (512, 256, 128)},
     threshold=0.8,
 )

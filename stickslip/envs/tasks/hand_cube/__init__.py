@@ -143,7 +143,7 @@ TASK = Task(
         "actuator_gainprm": Scale(0.99, 1.01, shared=True),
         "dof_damping": Scale(0.8, 1.2),
     },
-    training={"iterations": 3000, "entropy": 0.005, "gamma": 0.99, "std": 0.6, "hidden": (512, 256, 128)},
+    training={"iterations": 3000, "entropy": 0.005, "std": 0.6, "hidden": (512, 256, 128)},
     threshold=0.7,
     camera="overview",
 )
