@@ -256,6 +256,20 @@ def test_standing_on_one_foot() -> None:
     assert robot.touching(s).tolist() == [[False, True]] * 2
 
 
+def test_feet_keep_apart() -> None:
+    env = env_of(at_home(g1_velocity.TASK), 1)
+    close, mjm = g1_velocity.TASK.rewards["close feet"].value, env.sim.mjm
+    assert float(close(env.state)[0]) == 0.0
+    qpos = mjm.key_qpos[0].copy()
+    for side, turn in (("left", -0.1), ("right", 0.1)):
+        qpos[mjm.joint(f"{side}_hip_roll_joint").qposadr[0]] += turn
+    place(env, qpos)
+    left, right = _feet(mjm, g1_velocity.ROBOT, qpos)
+    want = g1_velocity.APART - np.linalg.norm(left - right)
+    assert want > 0.02
+    assert float(close(env.state)[0]) == pytest.approx(want, rel=1e-3)
+
+
 @each
 def test_success(name: str) -> None:
     """Mean errors decide; a robot that lies there has not succeeded."""

@@ -270,6 +270,11 @@ class Robot:
         }
 
 
+def last_torques(s: State) -> torch.Tensor:
+    """Torques of the servos in the last timestep, 0 where an episode starts [N m], (nworld, nu)."""
+    return torch.where(s.elapsed[:, None] > 0, s.field("actuator_force"), 0.0)
+
+
 def _lowest(s: State, names: tuple[str, ...]) -> torch.Tensor:
     """Heights of the lowest points of spheres [m], (nworld, n)."""
     return torch.stack([s.geom(name).xpos[:, 2] - float(s.mjm.geom(name).size[0]) for name in names], dim=1)
@@ -306,7 +311,7 @@ def velocity_task(name: str, summary: str, robot: Robot, rewards: Mapping[str, R
                 "heights of the feet": Observed(robot.heights, scale=10.0),
                 "touching": Observed(lambda s: robot.touching(s).float()),
                 "air": Observed(lambda s: s["air"], scale=2.0),
-                "torques": Observed(lambda s: s.field("actuator_force"), scale=0.05),
+                "torques": Observed(last_torques, scale=0.05),
             },
             "rewards": {**robot.rewards(), **rewards},
             "terminations": {"fallen": robot.fallen, "tilted": robot.tilted},

@@ -6,7 +6,9 @@ would command little but torques at their limits.
 """
 
 import mujoco
+import torch
 
+from stickslip.envs.state import State
 from stickslip.envs.task import Action, Reward
 from stickslip.envs.tasks import walking
 from stickslip.mpc.retarget import g1
@@ -15,6 +17,8 @@ SIDES = ("left", "right")
 SOFT = {"hip": (200.0, 6.0), "knee": (200.0, 6.0), "ankle": (200.0, 4.0), "waist": (200.0, 6.0)}
 """Stiffness [N m/rad] and damping [N m s/rad] of the servos of legs and waist, by a word in their names: soft ones, but
 stiff enough at the ankles that it stands without a policy."""
+APART = 0.17
+"""Distance of the feet below which they are too close [m]: legs of this model do not touch each other."""
 LEG, ARM = (0.35, 0.15, 0.15, 0.4, 0.25, 0.1), (0.2, 0.15, 0.15, 0.2, 0.1, 0.1, 0.1)
 """Of the hinges of a leg and of an arm, how far walking may take them from the posture of the key frame [rad]."""
 
@@ -27,6 +31,12 @@ def _build() -> mujoco.MjSpec:
             if word in servo.name:
                 servo.gainprm[0], servo.biasprm[1], servo.biasprm[2] = kp, -kp, -kv
     return spec
+
+
+def _close(s: State) -> torch.Tensor:
+    """By how much the feet are nearer to each other than `APART` [m]."""
+    left, right = ROBOT.places(s).unbind(dim=1)
+    return (APART - torch.linalg.norm(left - right, dim=1)).clamp(min=0.0)
 
 
 ROBOT = walking.Robot(
@@ -50,6 +60,7 @@ TASK = walking.velocity_task(
     rewards={
         "torques": Reward(ROBOT.torques, -1e-5),
         "single stance": Reward(ROBOT.single_stance, 1.5),
+        "close feet": Reward(_close, -10.0),
     },
     action=Action(scale=0.2, limit=5.0, delay=(0, 3)),
     training={"iterations": 3000, "entropy": 0.006, "std": 0.5, "hidden": (512, 256, 128)},

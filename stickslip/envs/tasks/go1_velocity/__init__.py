@@ -42,6 +42,6 @@ TASK = walking.velocity_task(
         "torques": Reward(ROBOT.torques, -2e-4),
         "air time": Reward(ROBOT.air_time, 2.0),
     },
-    training={"iterations": 1000, "entropy": 0.008, "std": 0.6, "hidden": (512, 256, 128)},
+    training={"iterations": 1000, "entropy": 0.005, "std": 0.6, "hidden": (512, 256, 128)},
     threshold=0.8,
 )

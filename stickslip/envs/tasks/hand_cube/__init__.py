@@ -4,6 +4,7 @@ The model is the scene "hand". Actions move the targets of the 16 servos from wh
 turned is summed from step to step, so that it may turn any number of times.
 """
 
+import math
 from collections.abc import Mapping
 
 import mujoco
@@ -16,7 +17,7 @@ from stickslip.simulation import Scale
 
 HINGES = 16
 """Where the cube's positions and velocities begin in `qpos` and `qvel`."""
-TURN = 1.5707963
+TURN = 0.5 * math.pi
 """Angle by which it has to turn [rad]."""
 FAST = 1.0
 """Rate of turning above which more does not pay [rad/s]."""
@@ -99,6 +100,11 @@ def _from_grasp(s: State) -> torch.Tensor:
     return s.qpos[:, :HINGES] - s.constant(*map(float, s.mjm.key_qpos[0][:HINGES]))
 
 
+def _last_torques(s: State) -> torch.Tensor:
+    """Torques of the servos in the last timestep, 0 where an episode starts [N m]."""
+    return torch.where(s.elapsed[:, None] > 0, s.field("actuator_force"), 0.0)
+
+
 TASK = Task(
     name="hand-cube",
     summary="a hand turns a cube about the vertical axis without dropping it",
@@ -119,7 +125,7 @@ TASK = Task(
     },
     critic={
         "turned": Observed(lambda s: s["turned"]),
-        "torques": Observed(lambda s: s.field("actuator_force"), scale=2.0),
+        "torques": Observed(_last_torques, scale=2.0),
     },
     rewards={
         "spin": Reward(lambda s: s["rate"].clamp(-FAST, FAST), 5.0),
