@@ -40,7 +40,7 @@ TASK = walking.velocity_task(
     ROBOT,
     rewards={
         "torques": Reward(ROBOT.torques, -2e-4),
-        "air time": Reward(ROBOT.air_time, 2.0),
+        "air time": Reward(ROBOT.air_time, 0.3, once=True),
     },
     training={"iterations": 1000, "entropy": 0.005, "std": 0.6, "hidden": (512, 256, 128)},
     threshold=0.8,
