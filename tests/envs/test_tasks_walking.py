@@ -73,6 +73,7 @@ def test_model(name: str) -> None:
     low, high = (12.0, 13.0) if name == "go1-velocity" else (33.0, 35.0)
     assert low < mass < high
     assert len(robot.spread) == mjm.nu
+    assert TASKS[name].camera in [mjm.camera(i).name for i in range(mjm.ncam)]
     mjd = mujoco.MjData(mjm)
     mujoco.mj_resetDataKeyframe(mjm, mjd, 0)
     mujoco.mj_forward(mjm, mjd)

@@ -322,7 +322,7 @@ def velocity_task(name: str, summary: str, robot: Robot, rewards: Mapping[str, R
             "episode": 20.0,
             "randomize": RANDOMIZE,
             "pushes": (Push(BASE, linear=0.5, angular=0.3, every=(5.0, 10.0)),),
-            "camera": "overview",
+            "camera": "beside",
             **settings,
         }
     )
