@@ -313,7 +313,7 @@ def test_worlds_do_not_depend_on_each_other(name: str) -> None:
 @each
 @pytest.mark.parametrize("physics", ["comfree", "cone-sweep", "mujoco"])
 def test_random_actions(name: str, physics: str) -> None:
-    """Observations and rewards stay finite for 200 control steps; comfree's humanoid may diverge, which is counted."""
+    """Observations and rewards stay finite for 200 control steps, and no world diverges."""
     env = env_of(TASKS[name], 8, physics)
     rng, most = np.random.default_rng(2), 0.0
     for _ in range(200):
@@ -323,7 +323,5 @@ def test_random_actions(name: str, physics: str) -> None:
             assert torch.isfinite(part).all()
         most = max(most, float(step.reward.abs().max()))
     log = env.log()
-    assert log["episodes"] > 0
-    assert log["diverged"] == 0 or (name, physics) == ("g1-velocity", "comfree")
-    assert log["diverged"] <= log["episodes"]
+    assert log["episodes"] > 0 and log["diverged"] == 0
     assert most < 10.0
