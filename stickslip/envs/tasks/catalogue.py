@@ -5,4 +5,7 @@ NAMES = (
     "cube-lift",
     "stack-two",
     "peg-in-hole",
+    "hand-cube",
+    "go1-velocity",
+    "g1-velocity",
 )
