@@ -56,19 +56,14 @@ class EnvSteps(Experiment[Settings]):
         from stickslip.envs.tasks import load_task
 
         needs.torch()
-        import torch
-
         task = load_task(case.task)
         mjm = model_of(task)
         sizes = {name: _size(mjm, name) for name in ("nconmax", "njmax")}
         sim = trial.simulation(mjm, physics, nworld=case.worlds, timestep=task.timestep, **sizes)
         env = Env(sim, task, seed=trial.seed, check=False)
-        random = torch.Generator().manual_seed(trial.seed)
-        actions = [
-            (2.0 * torch.rand((case.worlds, env.naction), generator=random) - 1.0).to(env.device) for _ in range(8)
-        ]
-        turn = itertools.cycle(actions)
         env.reset()
+        actions = [env.state.random.uniform(-1.0, 1.0, env.naction) for _ in range(8)]
+        turn = itertools.cycle(actions)
         for _ in range(settings.warm_up):
             env.step(next(turn))
         seconds: dict[str, list[float]] = {"env": [], "physics": []}
