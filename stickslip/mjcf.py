@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from stickslip import scenes
 from stickslip.errors import InputError, MissingExtra, SceneError, unknown
+from stickslip.readout import readout
 from stickslip.state import MIN_TIMESTEP
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def _from_file(path: Path) -> mujoco.MjModel:
         return mujoco.MjModel.from_xml_path(str(path))
 
 
+@readout
 def to_bytes(mjm: mujoco.MjModel) -> bytes:
     """A compiled model with all that belongs to it, for a file that is to be read on its own."""
     import mujoco
@@ -142,6 +144,7 @@ def to_bytes(mjm: mujoco.MjModel) -> bytes:
     return buffer.tobytes()
 
 
+@readout
 def from_bytes(data: bytes, origin: str) -> mujoco.MjModel:
     """The model of `to_bytes`; raises SceneError if another version of MuJoCo has written it."""
     import mujoco

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import io
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import stickslip as ss
-from stickslip import files, spec
+from stickslip import files, mjcf, spec
 from stickslip.cli.output import make_folder
 from stickslip.cli.plan_store import Store
 from stickslip.errors import InputError, StickslipError
@@ -239,10 +240,19 @@ def row(ran: Retargeted) -> dict[str, Any]:
     }
 
 
+def _with_model(path: Path, mjm: mujoco.MjModel) -> Path:
+    """Put the model into the file of a run, so that `stickslip view` needs nothing else."""
+    with np.load(path, allow_pickle=False) as run:
+        kept: dict[str, Any] = {name: run[name] for name in run.files}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **kept, model=np.frombuffer(mjcf.to_bytes(mjm), dtype=np.uint8))
+    return files.write_bytes_atomic(path, buffer.getvalue())
+
+
 def _write(ran: Retargeted, order: "Retarget", stem: str, first: bool) -> list[Path]:
     """Write what the robot did, and pictures of the first run."""
     path = order.out / f"{stem}-{ran.seed}.npz"
-    written = [rollout.save(ran, path)]
+    written = [_with_model(rollout.save(ran, path), ran.problem.mjm)]
     if order.export:
         own = rollout.motion_of(ran)
         suffix = ".csv" if order.export == "lafan1" else ".npz"

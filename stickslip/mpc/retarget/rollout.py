@@ -13,7 +13,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from stickslip import files, mjcf
+from stickslip import files
 from stickslip.errors import InputError
 from stickslip.mpc.retarget.batch import Batch
 from stickslip.mpc.retarget.motion import Array, Motion
@@ -305,7 +305,7 @@ def motion_of(ran: Retargeted) -> Motion:
 
 
 def save(ran: Retargeted, path: str | Path) -> Path:
-    """Write a run as npz, which `files.load` reads as a motion, with states, controls, reference and model."""
+    """Write a run as npz, which `files.load` reads as a motion, with states, controls and reference beside it."""
     problem = ran.problem
     motion = motion_of(ran)
     kept: dict[str, Any] = {"base": motion.base} if motion.base is not None else {}
@@ -326,7 +326,6 @@ def save(ran: Retargeted, path: str | Path) -> Path:
         actuator_names=np.array([problem.mjm.actuator(i).name for i in range(problem.mjm.nu)]),
         seed=np.array(ran.seed),
         reason=np.array(ran.reason),
-        model=np.frombuffer(mjcf.to_bytes(problem.mjm), dtype=np.uint8),
         **kept,
     )
     return files.write_bytes_atomic(path, buffer.getvalue())
