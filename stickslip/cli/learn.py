@@ -307,7 +307,7 @@ def score(order: "ScorePolicy", console: Console) -> bool:
 def _print_scores(name: str, policy: Policy, task: Task, found: list[scoring.Score], console: Console) -> None:
     table = Table(box=None, pad_edge=False, title=f"{name}, trained with {policy.about.get('physics')}")
     for heading in ("physics", "success", "return", "episode [s]", ""):
-        table.add_column(heading, justify="left" if heading in ("physics", "") else "right")
+        table.add_column(escape(heading), justify="left" if heading in ("physics", "") else "right")
     for one in found:
         if one.refused:
             table.add_row(one.physics, "", "", "", escape(one.refused))
