@@ -24,7 +24,7 @@ def draw(table: list[dict[str, Any]]) -> bytes:
     figure = Figure(figsize=(3.4 + 1.3 * len(columns), 1.6 + 0.6 * len(table)), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     ax = figure.subplots()
-    ax.imshow(shown, cmap="RdYlGn", vmin=0.0 if rates else None, vmax=1.0 if rates else None, aspect="auto")
+    ax.imshow(shown, cmap="RdYlGn", vmin=0.0 if rates else None, vmax=1.0 if rates else None, aspect="auto", alpha=0.5)
     for i, row in enumerate(texts):
         for j, text in enumerate(row):
             ax.text(j, i, text, ha="center", va="center")
