@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="environments need PyTorch")
 
 from stickslip.envs.env import Env  # noqa: E402
-from stickslip.envs.make import make  # noqa: E402
+from stickslip.envs.factory import make  # noqa: E402
 from stickslip.envs.tasks.hand_cube import FAR, HINGES, LOW, TASK, TURN, turned  # noqa: E402
 from stickslip.scenes import hand  # noqa: E402
 from tests import support  # noqa: E402

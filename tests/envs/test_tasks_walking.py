@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="environments need PyTorch")
 
 from stickslip.envs.env import Env  # noqa: E402
-from stickslip.envs.make import make, model_of  # noqa: E402
+from stickslip.envs.factory import make, model_of  # noqa: E402
 from stickslip.envs.state import State  # noqa: E402
 from stickslip.envs.task import Action, Task  # noqa: E402
 from stickslip.envs.tasks import g1_velocity, go1_velocity, walking  # noqa: E402
