@@ -181,13 +181,15 @@ def find_policy(name: str) -> Policy:
 
 def _task_of(policy: Policy, given: str | None) -> Task:
     name = given or policy.about.get("task")
-    if not name:
-        raise InputError("the policy does not say which task it is for: give --task")
-    return load_task(name)
+    if given is None and name not in NAMES:
+        raise InputError(f"the policy is for the task {name!r}, of a file: name the file with --task mytask.py")
+    return load_task(str(name))
 
 
 def play(order: "Play", console: Console) -> bool:
     """Play a policy; whether at least one episode succeeded, where the task knows success."""
+    if order.view and order.record is not None:
+        raise InputError("--view and --record are both given: show the policy, or write its episodes")
     policy = find_policy(order.policy)
     task = _task_of(policy, order.task)
     if order.episodes < 1:

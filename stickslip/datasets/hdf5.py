@@ -4,7 +4,7 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import stickslip
 from stickslip.datasets.episode import Episode, parsed, written
 from stickslip.datasets.hdf5_file import SUFFIXES, array, created, names, opened, package
-from stickslip.datasets.parts import Layout, Parts
+from stickslip.datasets.parts import Layout, Parts, PartsWriter
 from stickslip.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _GYM = 2
 """robomimic's number for environments of Gym."""
 
 
-class Hdf5Writer:
+class Hdf5Writer(PartsWriter):
     """Writes episodes to one HDF5 file, as robomimic lays them out. Use it in a `with` block, or call `close`.
 
     An episode is on the disk, whole, when `write` returns: beside the file, in the folder `NAME.parts`. `close` puts
@@ -206,21 +206,6 @@ class Hdf5Writer:
         for key, members in (("train", train), ("valid", valid), ("success", success)):
             if members:
                 file.create_dataset(f"mask/{key}", data=np.array(members, dtype="S"))
-
-    def discard(self) -> None:
-        """Drop the episodes that were written, and what a crash left; a dataset that was there stays."""
-        if self.is_open:
-            self.is_open = False
-            self._parts.remove()
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def binary(model: Any) -> NDArray[np.uint8]:

@@ -6,7 +6,7 @@ import shutil
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,11 @@ from stickslip import files
 from stickslip.datasets import statistics, video
 from stickslip.datasets.episode import Episode, written
 from stickslip.datasets.lerobot_files import Limits, assemble, feature_table, package, png
-from stickslip.datasets.parts import Layout, Parts
+from stickslip.datasets.parts import Layout, Parts, PartsWriter
 from stickslip.errors import InputError
 
 
-class LeRobotWriter:
+class LeRobotWriter(PartsWriter):
     """Writes episodes to a folder of the format LeRobot v3.0. Use it in a `with` block, or call `close`.
 
     An episode is on the disk, whole, when `write` returns: beside the folder, in `NAME.parts`. `close` puts the folder
@@ -188,21 +188,6 @@ class LeRobotWriter:
             raise
         shutil.rmtree(former, ignore_errors=True)
         self._parts.remove()
-
-    def discard(self) -> None:
-        """Drop the episodes that were written, and what a crash left; a dataset that was there stays."""
-        if self.is_open:
-            self.is_open = False
-            self._parts.remove()
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _plain(rows: NDArray[Any]) -> NDArray[Any]:

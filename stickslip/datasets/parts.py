@@ -4,6 +4,7 @@ Neither an HDF5 file nor a parquet file that is being written survives a crash. 
 puts the dataset together when it is closed. After a crash the next writer of that name takes them up.
 """
 
+import abc
 import contextlib
 import fcntl
 import glob
@@ -13,6 +14,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Self
 
 from stickslip.datasets.episode import Episode
 from stickslip.errors import InputError
@@ -176,3 +178,30 @@ def _told(target: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(f"{str(target)!r}: cannot write to this folder ({error.strerror}); name another one") from None
+
+
+class PartsWriter(abc.ABC):
+    """What the writers of both formats share: episodes go into parts, `close` makes the dataset of them."""
+
+    is_open: bool
+    _parts: Parts
+    _count: int
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Put the dataset together."""
+
+    def discard(self) -> None:
+        """Drop the episodes that were written, and what a crash left; a dataset that was there stays."""
+        if self.is_open:
+            self.is_open = False
+            self._parts.remove()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -259,7 +259,7 @@ class Env:
         state, kept = self._kept()
         try:
             yield
-        except InputError:
+        except BaseException:  # also an error of a term, and Ctrl-C
             self._put_back(state, kept)
             raise
 

@@ -354,6 +354,20 @@ def test_a_reward_that_is_not_finite_is_named() -> None:
     assert env.health() == ["reward 'ratio' was not finite 3 times and counted as 0: check what it divides by"]
 
 
+def test_an_error_of_a_term_leaves_the_worlds_as_before() -> None:
+    def broken(s) -> torch.Tensor:
+        if int(s.elapsed.max()) == 2:
+            raise RuntimeError("a fault of a term")
+        return s.qpos[:, 0]
+
+    env = env_of(rewards={"broken": Reward(broken, 1.0)})
+    env.step(torch.ones(3, 1))
+    before = everything(env)
+    with pytest.raises(RuntimeError, match="a fault of a term"):
+        env.step(torch.ones(3, 1))
+    assert_unchanged(env, before)
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
