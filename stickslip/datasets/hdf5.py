@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import stickslip
+from stickslip import mjcf
 from stickslip.datasets.episode import Episode, parsed, written
 from stickslip.datasets.hdf5_file import SUFFIXES, array, created, names, opened, package
 from stickslip.datasets.parts import Layout, Parts, PartsWriter
@@ -214,9 +215,7 @@ def binary(model: Any) -> NDArray[np.uint8]:
 
     if not isinstance(model, mujoco.MjModel):
         raise InputError(f"model is of type {type(model).__name__}: give MJCF text or a mujoco.MjModel")
-    out = np.empty(mujoco.mj_sizeModel(model), dtype=np.uint8)
-    mujoco.mj_saveModel(model, None, out)
-    return out
+    return np.frombuffer(mjcf.to_bytes(model), dtype=np.uint8)
 
 
 def _writer(path: Path) -> str:
