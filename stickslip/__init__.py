@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from stickslip.errors import SceneError as SceneError
     from stickslip.errors import StickslipError as StickslipError
     from stickslip.errors import Unsupported as Unsupported
+    from stickslip.identification.identify import identify as identify
+    from stickslip.identification.trial import Trial as Trial
     from stickslip.mjcf import load as load
     from stickslip.physics.base import Contacts as Contacts
     from stickslip.physics.base import DifferentiablePhysics as DifferentiablePhysics
@@ -48,6 +50,8 @@ _WHERE = {
     "stickslip.decomposition": "decompose",
     "stickslip.errors": "BufferOverflow DeviceError Diverged HealthWarning InputError MissingExtra SceneError "
     "StickslipError Unsupported",
+    "stickslip.identification.identify": "identify",
+    "stickslip.identification.trial": "Trial",
     "stickslip.mjcf": "load",
     "stickslip.physics.base": "Contacts DifferentiablePhysics Health Physics Stats",
     "stickslip.physics.contacts": "DeviceContacts",

@@ -1,0 +1,95 @@
+"""The response of measurements to parameters around a point, and how rough it is.
+
+Contacts that come and go make a rollout jump where a parameter changes a little, in some physics more than in others. A
+difference quotient is then noise, and so is the lowest of many costs. So residuals are regressed on the parameters of
+many candidates around a point. The regression gives the Jacobian and the best parameters; what it leaves is the
+roughness. The measurements have theirs, too, and what it does to the parameters belongs into their interval.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from stickslip.identification.search import EDGE, Array, Evaluate, cost
+
+_ROUNDS = 6
+_FIRST, _LEAST, _MOST = 0.1, 0.003, 0.15
+"""Half the width of the region: at first, and its limits."""
+_POINTS = 16
+_PRIOR = 1.0 / EDGE**2
+"""Weight of a coordinate of 0, so that what no measurement depends on stays finite."""
+_STILL = 0.1
+"""A step of fewer standard errors is the last."""
+
+
+@dataclasses.dataclass(eq=False)
+class Response:
+    """Measurements around the best parameters.
+
+    Attributes:
+        z: coordinates of the best parameters                                         (n,)
+        cost: of them, by the regression
+        normal: J'J                                                                   (n, n)
+        rough: root mean square of what the regression leaves, over the noise
+        scatter: covariance of the coordinates that this alone causes                 (n, n)
+    """
+
+    z: Array
+    cost: float
+    normal: Array
+    rough: float
+    scatter: Array
+
+    @property
+    def floor(self) -> float:
+        """Residual over noise of a model that is right: it and the measurements are as rough as each other."""
+        return float(np.sqrt(1.0 + 2.0 * self.rough**2))
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the coordinates that the noise causes, (n, n)."""
+        return np.linalg.inv(self.normal + _PRIOR * np.eye(len(self.z)))
+
+
+def settle(evaluate: Evaluate, z: Array, seed: int) -> Response:
+    """Gauss-Newton steps with Jacobians by regression, from a point on."""
+    rng = np.random.default_rng(seed)
+    width = np.full(len(z), _FIRST)
+    best: Response | None = None
+    for _ in range(_ROUNDS):
+        found, step = _look(evaluate, z, width, rng)
+        if best is not None and found.cost > best.cost + 1.0:  # too far: half the way
+            z = 0.5 * (best.z + z)
+            continue
+        best = found
+        error = np.sqrt(np.diag(found.covariance) + np.diag(found.scatter))
+        fits = (width <= 3.0 * np.clip(error, _LEAST, _MOST) + 1e-9).all()
+        width = np.clip(np.sqrt(np.diag(found.covariance)) + 3.0 * np.sqrt(np.diag(found.scatter)), _LEAST, _MOST)
+        if fits and (np.abs(step) < _STILL * error).all():
+            break
+        z = np.clip(z + step.clip(-1.0, 1.0), -EDGE, EDGE)
+    assert best is not None
+    return best
+
+
+def _look(evaluate: Evaluate, z: Array, width: Array, rng: np.random.Generator) -> tuple[Response, Array]:
+    """The response around a point, and the step to the best one that it foretells."""
+    n = len(z)
+    pairs = [(i, j) for i in range(n) for j in range(i, n)]
+    terms = 1 + n + len(pairs)
+    count = max(_POINTS, 2 * terms)
+    at = rng.uniform(-1.0, 1.0, (count // 2, n))
+    at = np.concatenate([at, -at])
+    basis = np.concatenate(
+        [np.ones((len(at), 1)), at, np.stack([at[:, i] * at[:, j] for i, j in pairs], axis=1)], axis=1
+    )
+    residuals = evaluate(z + width * at)
+    weights = np.linalg.lstsq(basis, residuals, rcond=None)[0]
+    left = (residuals - basis @ weights) * np.sqrt(len(at) / (len(at) - terms))
+    centre, slope = weights[0], weights[1 : 1 + n].T / width
+    normal = slope.T @ slope
+    back = np.linalg.solve(normal + _PRIOR * np.eye(n), slope.T)
+    shifts = left @ back.T
+    scatter = shifts.T @ shifts / len(shifts)
+    rough = float(np.sqrt((left**2).mean()))
+    return Response(z, float(cost(centre)), normal, rough, scatter), -back @ centre
