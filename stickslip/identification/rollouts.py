@@ -199,7 +199,7 @@ class Rollouts:
             off = (self._at(found[:, k], samples.time, values) - samples.measured) / samples.noise
             parts.append(off[:, samples.used])
         out = np.concatenate(parts, axis=1)
-        fine = np.isfinite(out).all(axis=1)
+        fine = np.asarray(np.isfinite(out).all(axis=1))
         self.lost += int((~fine[: len(values)]).sum())
         return np.where(fine[:, None], np.clip(out, -LOST, LOST), LOST)
 
