@@ -14,6 +14,8 @@ RISE = 3.84
 _OFFSETS = np.array([0.7, 1.4, 2.0, 2.8, 5.0, 15.0])
 """Where a profile is looked at, in standard errors as the Jacobian has them."""
 _REFINE = np.array([0.25, 0.5, 0.75])
+_CLOSE, _NARROW = 2.5, 0.01
+"""The end of an interval is interpolated to a point whose cost is so many times the rise, or that is so near."""
 _ITERATIONS = 2
 _ROUGH = 0.25
 """Share of the variance by noise from which on roughness counts."""
@@ -117,7 +119,7 @@ def _open(at: Array, rise: Array, centre: float, error: float) -> Array:
             if abs(where[last] - edge) > 1e-6:
                 reach = 3.0 * max(abs(where[last] - centre), error)
                 missing.append(float(np.clip(centre + sign * reach, -EDGE, EDGE)))
-        elif abs(where[last + 1] - where[last]) > max(1.5 * error, 0.02):
+        elif height[last + 1] > _CLOSE * RISE and abs(where[last + 1] - where[last]) > _NARROW:
             missing += list(where[last] + _REFINE * (where[last + 1] - where[last]))
     return np.array(missing)
 

@@ -12,9 +12,13 @@ import numpy as np
 
 from stickslip.identification.search import EDGE, Array, Evaluate, cost
 
-_ROUNDS = 6
-_FIRST, _LEAST, _MOST = 0.1, 0.003, 0.15
-"""Half the width of the region: at first, and its limits."""
+_ROUNDS = 10
+_FIRST, _LEAST = 0.1, 0.001
+"""Half the width of the region: at first, and at least."""
+_SHRINK, _SAME = 3.0, 1.5
+"""By how much a region shrinks, and by how much at least what is left then has to."""
+_SMOOTH = 0.25
+"""Share of the standard error up to which what is left does not matter."""
 _POINTS = 16
 _PRIOR = 1.0 / EDGE**2
 """Weight of a coordinate of 0, so that what no measurement depends on stays finite."""
@@ -31,6 +35,7 @@ class Response:
         cost: of them, by the regression
         normal: J'J                                                                   (n, n)
         rough: root mean square of what the regression leaves, over the noise
+        left: sum of its squares over the measurements of a candidate
         scatter: covariance of the coordinates that this alone causes                 (n, n)
     """
 
@@ -38,6 +43,7 @@ class Response:
     cost: float
     normal: Array
     rough: float
+    left: float
     scatter: Array
 
     @property
@@ -52,22 +58,27 @@ class Response:
 
 
 def settle(evaluate: Evaluate, z: Array, seed: int) -> Response:
-    """Gauss-Newton steps with Jacobians by regression, from a point on."""
+    """Gauss-Newton steps with Jacobians by regression, in ever smaller regions.
+
+    What a regression leaves is roughness only if a smaller region leaves as much; else it is curvature.
+    """
     rng = np.random.default_rng(seed)
     width = np.full(len(z), _FIRST)
-    best: Response | None = None
+    best, left, move = None, np.full(len(z), np.inf), np.zeros(len(z))
     for _ in range(_ROUNDS):
         found, step = _look(evaluate, z, width, rng)
-        if best is not None and found.cost > best.cost + 1.0:  # too far: half the way
-            z = 0.5 * (best.z + z)
+        if best is not None and found.cost > best.cost + max(1.0, 0.01 * best.cost, best.left):  # too far: half the way
+            z, width = 0.5 * (best.z + z), width / _SHRINK
             continue
-        best = found
-        error = np.sqrt(np.diag(found.covariance) + np.diag(found.scatter))
-        fits = (width <= 3.0 * np.clip(error, _LEAST, _MOST) + 1e-9).all()
-        width = np.clip(np.sqrt(np.diag(found.covariance)) + 3.0 * np.sqrt(np.diag(found.scatter)), _LEAST, _MOST)
-        if fits and (np.abs(step) < _STILL * error).all():
+        noise, rough = np.sqrt(np.diag(found.covariance)), np.sqrt(np.diag(found.scatter))
+        if best is not None and (rough > left / _SAME).any() and (rough > _SMOOTH * noise).any():
+            return dataclasses.replace(best, z=np.clip(best.z + move, -EDGE, EDGE))
+        best, left, move = found, rough, step.clip(-1.0, 1.0)
+        small = (rough < _SMOOTH * noise).all()
+        if small and (np.abs(step) < _STILL * noise).all():
             break
-        z = np.clip(z + step.clip(-1.0, 1.0), -EDGE, EDGE)
+        z = np.clip(z + move, -EDGE, EDGE)
+        width = np.clip(noise, _LEAST, _FIRST) if small else np.maximum(width / _SHRINK, _LEAST)
     assert best is not None
     return best
 
@@ -91,5 +102,5 @@ def _look(evaluate: Evaluate, z: Array, width: Array, rng: np.random.Generator) 
     back = np.linalg.solve(normal + _PRIOR * np.eye(n), slope.T)
     shifts = left @ back.T
     scatter = shifts.T @ shifts / len(shifts)
-    rough = float(np.sqrt((left**2).mean()))
-    return Response(z, float(cost(centre)), normal, rough, scatter), -back @ centre
+    square = float((left**2).mean())
+    return Response(z, float(cost(centre)), normal, square**0.5, square * left.shape[1], scatter), -back @ centre
