@@ -133,7 +133,7 @@ def problems_of(sim: ss.Simulation) -> list[convex.Problem]:
     """The reference's view of what is prepared on the device."""
     work = sim.d.convex
     dt, start = work.dt.numpy(), work.qvel.numpy()
-    stiction = sim.m.convex.material.joint_stiction
+    stiction = float(sim.m.convex.material.stiction.numpy()[0])
     return [
         convex.of_world(sim.mjm, work.problem, start[w], float(dt[w]), w, stiction=stiction) for w in range(sim.nworld)
     ]
@@ -349,7 +349,7 @@ def test_half_step_and_half_weight(device, case):
     start = work.qvel.numpy()
     half = resolve(sim, scale=0.5)
     light = resolve(sim, weight=0.5)
-    stiction = sim.m.convex.material.joint_stiction
+    stiction = float(sim.m.convex.material.stiction.numpy()[0])
     for w in range(sim.nworld):
         for found, size, weight in ((half[w], 0.5 * dt[w], 1.0), (light[w], dt[w], 0.5)):
             p = convex.of_world(sim.mjm, work.problem, start[w], size, w, stiction=stiction, weight=weight)
@@ -675,7 +675,7 @@ def test_single_precision_would_not_do(scene: str, dt: float, least: float) -> N
     for _, stage in sim.physics.stages(sim.m, sim.d)[:-1]:
         stage()
     work = sim.d.convex
-    stiction = sim.m.convex.material.joint_stiction
+    stiction = float(sim.m.convex.material.stiction.numpy()[0])
     problem = convex.of_world(sim.mjm, work.problem, work.qvel.numpy()[0], dt, 0, stiction=stiction)
     v = work.v.numpy()[0]
     mass, speed = np.diag(problem.A), max(np.abs(v).max(), 0.01)

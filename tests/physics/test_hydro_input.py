@@ -23,7 +23,7 @@ def model_of(
 
 def moduli(mjm: mujoco.MjModel, **given: float) -> list[float]:
     hydro = ss.Icf(**given).put_model(mjm).convex.hydro
-    return [] if hydro is None else hydro.fields.modulus.numpy().tolist()
+    return [] if hydro is None else hydro.fields.geom_hydroelastic.numpy()[0].tolist()
 
 
 def test_where_the_modulus_comes_from() -> None:

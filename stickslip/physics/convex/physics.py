@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from stickslip.errors import InputError
 from stickslip.parameters import parameter
 from stickslip.physics.base import CountingPhysics, Health
+from stickslip.physics.convex import material
 from stickslip.physics.convex.hydro.pairs import Room, room_of
 from stickslip.physics.convex.hydro.report import sum_patches
 from stickslip.physics.convex.step import model
 from stickslip.physics.convex.step.data import Data, factor_overflow, limit_notes, patch_overflow, workspace_of
 from stickslip.physics.convex.step.external import External
 from stickslip.physics.mjwarp import sizes
+from stickslip.physics.mjwarp.fields import Limits
 from stickslip.physics.mjwarp.model import warn_unused
 from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
 from stickslip.readout import Patches
@@ -117,12 +119,23 @@ class ConvexPhysics(WarpPhysics[model.Model, Data], CountingPhysics[model.Model,
     def friction_dofs(self, m: model.Model) -> NDArray[np.integer]:
         return m.convex.friction_dofs
 
+    def parameters_per_world(self, m: model.Model) -> Mapping[str, Any]:
+        return material.owners(m.convex.material, m.convex.hydro)
+
+    def limits(self, m: model.Model) -> Mapping[str, Limits]:
+        return m.convex.limits
+
     def check_fields(self, m: model.Model, fields: Mapping[str, Any], nworld: int) -> Mapping[str, wp.array]:
         fixed = sorted(_SHAPES & fields.keys())
         if fixed and m.convex.hydro is not None:
             raise InputError(
                 f"{', '.join(fixed)} cannot change with hydroelastic contact: the pressure fields are those of the "
                 "model; build another simulation"
+            )
+        if material.HYDROELASTIC in fields and m.convex.hydro is None:
+            raise InputError(
+                f"{material.HYDROELASTIC}: no two geoms touch in patches; give one of them a hydroelastic modulus in "
+                "the model, or the physics hydroelastic=..., and build another simulation"
             )
         return super().check_fields(m, fields, nworld)
 

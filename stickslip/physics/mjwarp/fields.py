@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import mujoco
 import mujoco_warp as mjw
 import numpy as np
 import warp as wp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from stickslip import arrays
 from stickslip.errors import InputError
@@ -35,6 +36,39 @@ MODEL_FIELDS = _per_world_fields(mjw.Model)
 OPTION_FIELDS = _per_world_fields(mjw.Option)
 WORLD_FIELDS = MODEL_FIELDS | OPTION_FIELDS
 """What can differ between worlds."""
+TINY = float(np.finfo(np.float32).tiny)
+"""The least of what must be above 0."""
+
+
+class Limits:
+    """What the entries of a parameter of a physics may be; on the current device.
+
+    Args:
+        least, most: bounds of each entry, included                        (n,)
+        besides: one more value that is allowed; None: none is
+        note: ends the error message: what to do
+    """
+
+    def __init__(self, least: ArrayLike, most: ArrayLike, *, besides: float | None = None, note: str = "") -> None:
+        bounds = np.broadcast_arrays(*np.atleast_1d(least, most))
+        self._least, self._most = (np.array(bound, dtype=np.float32) for bound in bounds)
+        self.besides = math.nan if besides is None else besides
+        self.least, self.most = (wp.array(bound, dtype=float) for bound in (self._least, self._most))
+        self._note = f"; {note}" if note else ""
+
+    def check(self, name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
+        """Raise InputError naming the first entry of an array, (..., *shape), that is beyond."""
+        value = array.astype(np.float32)
+        least, most = (bound.reshape(shape) for bound in (self._least, self._most))
+        bad = np.argwhere(~((value >= least) & (value <= most) | (value == self.besides)))
+        if not len(bad):
+            return
+        index = tuple(int(i) for i in bad[0])
+        entry = index[len(index) - len(shape) :]
+        low, high = float(least[entry]), float(most[entry])
+        where = f"{name}[{', '.join(map(str, index))}]" if index else name
+        limit = f"{low:g}" if low == high else f"above 0 up to {high:g}" if low == TINY else f"from {low:g} to {high:g}"
+        raise InputError(f"{where} is {array[index]:g}: it must be {limit}{self._note}")
 
 
 def owner_of(m: mjw.Model, name: str, own: Mapping[str, Any]) -> Any:
@@ -69,7 +103,7 @@ def smallest(name: str) -> float | None:
     return 0.0 if name in _NOT_NEGATIVE else None
 
 
-def check(name: str, value: Any, old: wp.array, nworld: int, m: mjw.Model) -> wp.array:
+def check(name: str, value: Any, old: wp.array, nworld: int, m: mjw.Model, limits: Limits | None = None) -> wp.array:
     """A value of a field as scalars on the device, (1 or nworld, n); raises InputError if it is unfit.
 
     Values that are on the device already are not looked at.
@@ -90,6 +124,8 @@ def check(name: str, value: Any, old: wp.array, nworld: int, m: mjw.Model) -> wp
         raise InputError(f"{name} is {array.min()} somewhere: it must not be negative")
     if name in ("body_mass", "body_inertia"):
         _check_inertial(name, array, m)
+    if limits is not None:
+        limits.check(name, array, shape)
     rows = array.reshape(nworld if found == (nworld, *shape) else 1, -1)
     return wp.array(rows, dtype=wp.bool if old.dtype is wp.bool else wp.float32, device=old.device)
 
@@ -137,15 +173,41 @@ def _find_moving_mass(
                 fine_out[worldid] = False
 
 
+@wp.kernel
+def _find_within(
+    # In:
+    least: wp.array[float],
+    most: wp.array[float],
+    besides: float,
+    value: wp.array2d[Any],
+    # Out:
+    fine_out: wp.array[bool],
+):
+    """Whether every entry of a world is within its limits."""
+    worldid = wp.tid()
+    for i in range(value.shape[1]):
+        number = float(value[worldid % value.shape[0], i])
+        if (number < least[i] or number > most[i]) and number != besides:
+            fine_out[worldid] = False
+
+
 for _scalar in (wp.float32, wp.float64):
     wp.overload(
         _find_moving_mass,
         [wp.array[wp.int32], wp.array[wp.int32], int, float, wp.array2d[_scalar], wp.array[wp.bool]],
     )
+    wp.overload(
+        _find_within, [wp.array[wp.float32], wp.array[wp.float32], float, wp.array2d[_scalar], wp.array[wp.bool]]
+    )
 
 
 def find_fit(
-    m: mjw.Model, given: Mapping[str, wp.array], mask: wp.array | None, nworld: int, refused: wp.array
+    m: mjw.Model,
+    given: Mapping[str, wp.array],
+    mask: wp.array | None,
+    nworld: int,
+    refused: wp.array,
+    limits: Mapping[str, Limits],
 ) -> wp.array:
     """The mask without worlds that were given a value that is not finite or too small, which are counted."""
     fine = wp.full(nworld, True, dtype=bool, device=refused.device)
@@ -155,5 +217,9 @@ def find_fit(
             size = 3 if name == "body_inertia" else 1
             inputs = [m.body_weldid, m.body_dofnum, size, float(mujoco.mjMINVAL), value]
             wp.launch(_find_moving_mass, nworld, inputs=inputs, outputs=[fine], device=refused.device)
+        if name in limits:
+            own = limits[name]
+            inputs = [own.least, own.most, own.besides, value]
+            wp.launch(_find_within, nworld, inputs=inputs, outputs=[fine], device=refused.device)
     arrays.refuse(mask, fine, refused)
     return fine

@@ -20,7 +20,7 @@ from stickslip.physics.mjwarp import device_contacts, enlarge, sizes, stages
 from stickslip.physics.mjwarp.constants import Constants
 from stickslip.physics.mjwarp.data import Data, find_not_finite, record_peak
 from stickslip.physics.mjwarp.derive import DERIVED, GROUPS, UNPREPARED
-from stickslip.physics.mjwarp.fields import MODEL_FIELDS, OPTION_FIELDS, check, find_fit, owner_of, widen
+from stickslip.physics.mjwarp.fields import MODEL_FIELDS, OPTION_FIELDS, Limits, check, find_fit, owner_of, widen
 from stickslip.physics.mjwarp.friction import check_frictionloss
 from stickslip.physics.mjwarp.health import health_of
 from stickslip.physics.mjwarp.touches import count_touches
@@ -151,12 +151,20 @@ class WarpPhysics(GrowingPhysics[ModelT, DataT]):
         """Parameters of the physics that can differ between worlds: names, and the objects that have the arrays."""
         return {}
 
+    def limits(self, m: ModelT) -> Mapping[str, Limits]:
+        """Limits of such parameters by name; without them, any finite number will do."""
+        return {}
+
     def friction_dofs(self, m: ModelT) -> NDArray[np.integer] | None:
         """The only dofs that can have dry friction, of a physics that lays out its rows once; None: all can."""
         return None
 
     def check_fields(self, m: ModelT, fields: Mapping[str, Any], nworld: int) -> Mapping[str, wp.array]:
-        given = {name: check(name, value, self.model_field(m, name), nworld, m) for name, value in fields.items()}
+        limits = self.limits(m)
+        given = {
+            name: check(name, value, self.model_field(m, name), nworld, m, limits.get(name))
+            for name, value in fields.items()
+        }
         dofs = self.friction_dofs(m)
         if dofs is not None and "dof_frictionloss" in fields:
             check_frictionloss(m, fields["dof_frictionloss"], dofs)
@@ -176,7 +184,7 @@ class WarpPhysics(GrowingPhysics[ModelT, DataT]):
             self.complete(m, d)  # not later, over what is written now
         seen = [name for name, value in fields.items() if arrays.device_array(name, value, d.qpos.device) is not None]
         if seen:
-            mask = find_fit(m, {name: given[name] for name in seen}, mask, d.nworld, refused)
+            mask = find_fit(m, {name: given[name] for name in seen}, mask, d.nworld, refused, self.limits(m))
         own = self.parameters_per_world(m)
         for name, value in given.items():
             arrays.put(name, widen(owner_of(m, name, own), name, d.nworld), value, refused, mask)

@@ -38,7 +38,7 @@ class Fields:
 
     Attributes:
         kind: as above; -1: none                                                 (ngeom,)
-        modulus: E, Pa; 0: rigid                                                 (ngeom,)
+        geom_hydroelastic: the modulus E, Pa; 0: rigid, in all worlds            (*, ngeom)
         depth: H, m                                                              (ngeom,)
         size: MuJoCo's geom_size, m                                              (ngeom,)
         radius: of a sphere about the frame of the geom, m; large for a plane    (ngeom,)
@@ -47,7 +47,7 @@ class Fields:
     """
 
     kind: wp.array[int]
-    modulus: wp.array[wp.float64]
+    geom_hydroelastic: wp.array2d[float]
     depth: wp.array[wp.float64]
     size: wp.array[wp.vec3d]
     radius: wp.array[wp.float64]
@@ -80,12 +80,13 @@ class Side:
 
 
 @wp.func
-def side_of(fields: Fields, geom: int, rot: wp.mat33d, pos: wp.vec3d) -> Side:
-    """A geom at a pose."""
+def side_of(fields: Fields, worldid: int, geom: int, rot: wp.mat33d, pos: wp.vec3d) -> Side:
+    """A geom of a world at a pose."""
+    modulus = real(fields.geom_hydroelastic[worldid % fields.geom_hydroelastic.shape[0], geom])
     s = Side()
     s.kind = fields.kind[geom]
-    s.rigid = fields.modulus[geom] == ZERO
-    s.scale = wp.where(fields.modulus[geom] == ZERO, ONE, fields.modulus[geom])
+    s.rigid = modulus == ZERO
+    s.scale = wp.where(modulus == ZERO, ONE, modulus)
     s.depth = fields.depth[geom]
     s.size = fields.size[geom]
     s.radius = fields.radius[geom]

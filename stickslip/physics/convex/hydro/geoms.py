@@ -161,7 +161,7 @@ def fields_of(mjm: mujoco.MjModel, material: Material, used: NDArray[np.integer]
     _warn_concave(mjm, material, used)
     fields = Fields()
     fields.kind, fields.adr, fields.num = (wp.array(v.astype(np.int32), dtype=int) for v in (kind, adr, num))
-    fields.modulus = wp.array(material.modulus, dtype=wp.float64)
+    fields.geom_hydroelastic = wp.array(material.modulus[None], dtype=float)
     fields.depth, fields.radius = wp.array(depth, dtype=wp.float64), wp.array(radius, dtype=wp.float64)
     fields.size = wp.array(mjm.geom_size.astype(float), dtype=wp.vec3d)
     fields.face = wp.array(np.concatenate(faces) if faces else np.zeros((1, 4)), dtype=vec4)

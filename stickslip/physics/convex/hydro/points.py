@@ -195,8 +195,8 @@ def begin_patch(fields: Fields, blend: Blend, pairs: Pairs, sink: Sink, found: w
     back = wp.transpose(patch.rot)
     rot = back * wp.mat33d(sink.geom_xmat[worldid, geom[0]])
     pos = back * (wp.vec3d(sink.geom_xpos[worldid, geom[0]]) - patch.pos)
-    patch.a = side_of(fields, geom[0], rot, pos)
-    patch.b = side_of(fields, geom[1], wp.identity(n=3, dtype=wp.float64), wp.vec3d())
+    patch.a = side_of(fields, worldid, geom[0], rot, pos)
+    patch.b = side_of(fields, worldid, geom[1], wp.identity(n=3, dtype=wp.float64), wp.vec3d())
     patch.worldid = worldid
     patch.geom = geom
     condim, friction, solref, solreffriction, solimp, _adhesion = contact_material_params(

@@ -5,6 +5,7 @@ import warp as wp
 from mujoco_warp import OverflowType
 
 from stickslip.physics.convex.hydro.points import Patches
+from stickslip.physics.convex.step.laws import stiction_of
 from stickslip.physics.convex.step.layout import Inertia, Material, Touch, Tree, vec6
 from stickslip.physics.convex.step.potential import real, static_share, vec5
 from stickslip.physics.mjwarp.contact import point_velocity
@@ -210,15 +211,17 @@ def fill_contacts(
     solref = pool.solref[conid]
     solimp = pool.solimp[conid]
     weight = worldid % body_invweight0.shape[0]
-    c1 = compliance(material.stiffness[geom[0]], body_invweight0[weight, body1][0], solref, solimp)
-    c2 = compliance(material.stiffness[geom[1]], body_invweight0[weight, body2][0], solref, solimp)
+    row = worldid % material.geom_stiffness.shape[0]
+    c1 = compliance(material.geom_stiffness[row, geom[0]], body_invweight0[weight, body1][0], solref, solimp)
+    c2 = compliance(material.geom_stiffness[row, geom[1]], body_invweight0[weight, body2][0], solref, solimp)
     if pool.is_hydro and pool.stiffness[conid] > 0.0:
         c1 = real(pool.share[conid]) / real(pool.stiffness[conid])
         c2 = (real(1.0) - real(pool.share[conid])) / real(pool.stiffness[conid])
     total = wp.max(c1 + c2, real(1.0e-12))
     stiffness = real(1.0) / total
-    d1 = dissipation_of(material.dissipation[geom[0]], solref)
-    d2 = dissipation_of(material.dissipation[geom[1]], solref)
+    row = worldid % material.geom_dissipation.shape[0]
+    d1 = dissipation_of(material.geom_dissipation[row, geom[0]], solref)
+    d2 = dissipation_of(material.geom_dissipation[row, geom[1]], solref)
     dissipation = (c1 * d1 + c2 * d2) / total
     elastic = -stiffness * real(pool.dist[conid] - pool.includemargin[conid])
     touch.stiffness[slot] = stiffness
@@ -230,9 +233,11 @@ def fill_contacts(
     friction = pool.friction[conid]
     mu = real(friction[0])
     ratio = real(1.0)
-    static = real(wp.max(material.static_mu[geom[0]], material.static_mu[geom[1]]))
+    row = worldid % material.geom_static_friction.shape[0]
+    static = real(wp.max(material.geom_static_friction[row, geom[0]], material.geom_static_friction[row, geom[1]]))
+    stiction = stiction_of(material, worldid)
     if static > mu and mu > real(0.0):
-        slipping = wp.sqrt(v[1] * v[1] + v[2] * v[2]) / material.stiction
+        slipping = wp.sqrt(v[1] * v[1] + v[2] * v[2]) / stiction
         ratio += (static / mu - real(1.0)) * static_share(slipping)
     musq = vec5()
     for r in range(5):
@@ -243,7 +248,7 @@ def fill_contacts(
     touch.musq[slot] = musq
     touch.start[slot] = lagged
     touch.lagged[slot] = lagged
-    touch.eps[slot] = wp.max(ratio * mu * material.stiction, _LEAST_SLIP)
+    touch.eps[slot] = wp.max(ratio * mu * stiction, _LEAST_SLIP)
 
 
 def prepare_contacts(m: mjw.Model, d: mjw.Data, tree: Tree, material: Material, problem, v_start: wp.array) -> None:

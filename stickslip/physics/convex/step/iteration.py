@@ -11,7 +11,7 @@ from stickslip.physics.convex.step.jacobian import (
     subtract_impulse,
 )
 from stickslip.physics.convex.step.laws import row_impulse, row_velocity, tangential
-from stickslip.physics.convex.step.layout import Inertia, Islands, Material, RowSet, Share, Solver, Touch, Tree, vec6
+from stickslip.physics.convex.step.layout import Inertia, Islands, RowSet, Share, Solver, Touch, Tree, vec6
 from stickslip.physics.convex.step.potential import normal_impulse, real
 from stickslip.physics.convex.step.skyline import factorize, substitute
 from stickslip.physics.mjwarp.lanes import sync
@@ -22,7 +22,6 @@ wp.set_module_options({"enable_backward": False})
 @wp.func
 def advance_iterate(
     tree: Tree,
-    material: Material,
     touch: Touch,
     rows: RowSet,
     islands: Islands,
@@ -67,7 +66,7 @@ def advance_iterate(
         r = islands.row[worldid, k]
         if alpha != real(0.0):
             rows.s[worldid, r] += alpha * rows.ds[worldid, r]
-        impulse, _slope = row_impulse(material, rows, worldid, r, rows.s[worldid, r])
+        impulse, _slope = row_impulse(rows, worldid, r, rows.s[worldid, r])
         if impulse != real(0.0):
             for e in range(rows.adr[r], rows.adr[r] + rows.num[r]):
                 wp.atomic_add(solver.g, worldid, rows.col[e], -impulse * rows.val[worldid, e])
@@ -98,7 +97,6 @@ def anticipate_friction(
 @wp.func
 def make_factor(
     tree: Tree,
-    material: Material,
     inertia: Inertia,
     touch: Touch,
     rows: RowSet,
@@ -121,7 +119,7 @@ def make_factor(
     add_contacts(tree, inertia, touch, islands, weight, share, solver.factor)
     for n in range(share.row + share.lane, share.row_end, share.nlane):
         r = islands.row[worldid, n]
-        _impulse, slope = row_impulse(material, rows, worldid, r, rows.s[worldid, r])
+        _impulse, slope = row_impulse(rows, worldid, r, rows.s[worldid, r])
         if slope > real(0.0):
             last = rows.adr[r] + rows.num[r]
             for k in range(rows.adr[r], last):

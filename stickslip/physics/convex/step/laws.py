@@ -46,10 +46,16 @@ def contact_impulse(touch: Touch, slot: int, v: vec6, dt: real) -> vec6:
 
 
 @wp.func
-def row_impulse(material: Material, rows: RowSet, worldid: int, r: int, s: real):
+def stiction_of(material: Material, worldid: int) -> real:
+    """The velocity of a world that counts as sticking."""
+    return real(material.stiction[worldid % material.stiction.shape[0]])
+
+
+@wp.func
+def row_impulse(rows: RowSet, worldid: int, r: int, s: real):
     """Impulse of a row, and minus its slope."""
     if rows.law[worldid, r] == DRY:
-        return dry_impulse(s, rows.bias[worldid, r], material.joint_stiction)
+        return dry_impulse(s, rows.bias[worldid, r], rows.gain[worldid, r])
     return clamped_impulse(
         s, rows.bias[worldid, r], rows.gain[worldid, r], rows.least[worldid, r], rows.most[worldid, r]
     )
@@ -71,7 +77,7 @@ def closing_speed(residual: real, period: real, limit: bool) -> real:
 
 @wp.func
 def set_law(material: Material, rows: RowSet, dt: real, worldid: int, r: int):
-    """The impulse of a row for a step of dt: bias - gain s between bounds; of dry friction the loss is the bias."""
+    """The impulse of a row for a step of dt: bias - gain s between bounds; of dry friction, loss and eps."""
     law = rows.law[worldid, r]
     bias = real(0.0)
     gain = real(0.0)
@@ -98,6 +104,7 @@ def set_law(material: Material, rows: RowSet, dt: real, worldid: int, r: int):
         most = dt * rows.high[worldid, r]
     elif law == DRY:
         bias = dt * rows.weight[worldid, r]
+        gain = stiction_of(material, worldid)
     else:
         least = real(0.0)
         most = real(0.0)

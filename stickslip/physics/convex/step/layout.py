@@ -70,22 +70,20 @@ class Tree:
 
 @wp.struct
 class Material:
-    """Contact parameters; those of geoms may be written to at any time.
+    """Contact parameters, of one world that stands for all, or of each; they may be written to at any time.
 
     Attributes:
-        stiffness: N/m; 0: follows from solref and mass            (ngeom,)
-        dissipation: Hunt and Crossley's, s/m; -1: follows from solref (ngeom,)
-        static_mu: coefficient of static friction, 0: the dynamic one (ngeom,)
-        stiction: velocity that counts as sticking, m/s
-        joint_stiction: the same of joints with dry friction, rad/s or m/s
+        geom_stiffness: N/m; 0: follows from solref and mass                    (*, ngeom)
+        geom_dissipation: Hunt and Crossley's, s/m; -1: follows from solref     (*, ngeom)
+        geom_static_friction: coefficient of static friction, 0: the dynamic one (*, ngeom)
+        stiction: velocity that counts as sticking, m/s; of joints with dry friction rad/s or m/s (*,)
         rigidity: period of near-rigid constraints in steps: beta of (18)
     """
 
-    stiffness: wp.array[float]
-    dissipation: wp.array[float]
-    static_mu: wp.array[float]
-    stiction: wp.float64
-    joint_stiction: wp.float64
+    geom_stiffness: wp.array2d[float]
+    geom_dissipation: wp.array2d[float]
+    geom_static_friction: wp.array2d[float]
+    stiction: wp.array[float]
     rigidity: wp.float64
 
 
@@ -158,7 +156,8 @@ class RowSet:
         spring: minus slope of a linear force over position                          (nworld, row)
         low, high: bounds of a linear force                                          (nworld, row)
         vel: velocity at the start of the step                                       (nworld, row)
-        bias, gain, least, most: the impulse as bias - gain s, clamped               (nworld, row)
+        bias, gain, least, most: the impulse as bias - gain s, clamped; of dry friction the loss and the stiction
+            velocity                                                                 (nworld, row)
         s, ds: velocity along the row, and its change along the search direction     (nworld, row)
     """
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from stickslip.physics.convex.custom import geom_user, numeric
 from stickslip.physics.convex.hydro.pairs import Hydro, Room, make_hydro, make_patches
 from stickslip.physics.convex.hydro.points import Patches
+from stickslip.physics.convex.material import limits_of
 from stickslip.physics.convex.step.broadphase import Groups, make_groups
 from stickslip.physics.convex.step.contacts import Pool, pool_of
 from stickslip.physics.convex.step.lanes import lanes
@@ -20,6 +21,7 @@ from stickslip.physics.convex.step.layout import Inertia, Islands, Material, Row
 from stickslip.physics.convex.step.plan import Plan, Source, make_plan
 from stickslip.physics.mjwarp import model as rowfree
 from stickslip.physics.mjwarp.data import extended
+from stickslip.physics.mjwarp.fields import Limits
 from stickslip.physics.mjwarp.friction import friction_dofs
 
 STICTION = 1e-6
@@ -43,6 +45,7 @@ class Layout:
         explicit: explicit actuators that act on such a dof too  (*,)
         friction_dofs: dofs that have a row of dry friction      (*,)
         hydro: pairs that touch in patches; None: there are none
+        limits: of the contact parameters that can be set
     """
 
     tree: Tree
@@ -55,6 +58,7 @@ class Layout:
     explicit: wp.array
     friction_dofs: NDArray[np.integer]
     hydro: Hydro | None
+    limits: dict[str, Limits]
 
 
 @dataclasses.dataclass
@@ -153,6 +157,7 @@ def put_model(
         explicit=_ints(plan.explicit if touched else []),
         friction_dofs=friction_dofs(mjm),
         hydro=hydro,
+        limits=limits_of(mjm.ngeom, hydro),
     )
     return extended(Model, m, convex=layout)
 
@@ -200,15 +205,14 @@ def _material(
     )
     slip = numeric(mjm, "stiction_velocity")
     values = {
-        "stiffness": _geom_values(mjm, 0, stiffness, k, 0.0),
-        "dissipation": _geom_values(mjm, 1, dissipation, d, -1.0),
-        "static_mu": _geom_values(mjm, 2, None, mu_s, 0.0),
+        "geom_stiffness": _geom_values(mjm, 0, stiffness, k, 0.0),
+        "geom_dissipation": _geom_values(mjm, 1, dissipation, d, -1.0),
+        "geom_static_friction": _geom_values(mjm, 2, None, mu_s, 0.0),
     }
     material = Material()
     for name, array in values.items():
-        setattr(material, name, wp.array(array, dtype=float))
-    material.stiction = stiction or slip or STICTION
-    material.joint_stiction = material.stiction
+        setattr(material, name, wp.array(array[None], dtype=float))
+    material.stiction = wp.array([stiction or slip or STICTION], dtype=float)
     material.rigidity = RIGIDITY
     return material
 

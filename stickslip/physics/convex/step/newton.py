@@ -12,7 +12,7 @@ from stickslip.physics.convex.step.iteration import (
 )
 from stickslip.physics.convex.step.jacobian import contact_velocity, multiply_inertia
 from stickslip.physics.convex.step.lanes import lane_max
-from stickslip.physics.convex.step.laws import row_velocity, set_law
+from stickslip.physics.convex.step.laws import row_velocity, set_law, stiction_of
 from stickslip.physics.convex.step.layout import Inertia, Islands, Material, RowSet, Share, Solver, Touch, Tree
 from stickslip.physics.convex.step.potential import real
 from stickslip.physics.convex.step.search import line_search
@@ -118,7 +118,7 @@ def solve_step(
     if dt < options.span:
         tolerance = wp.max(tolerance * dt / options.span, LEAST_TOLERANCE)
     # all passes but the last have blurred friction and a looser tolerance; without contacts one pass is enough
-    most = wp.max(BLURRED / material.stiction, real(1.0))
+    most = wp.max(BLURRED / stiction_of(material, worldid), real(1.0))
     passes = wp.where(share.contact < share.contact_end, 1, options.passes)
     blur = wp.where(passes < options.passes, most, real(1.0))
 
@@ -152,7 +152,7 @@ def solve_step(
     finished = bool(True)
     running = bool(True)
     while running:
-        change = advance_iterate(tree, material, touch, rows, islands, solver, dt, weight, blur, alpha, share)
+        change = advance_iterate(tree, touch, rows, islands, solver, dt, weight, blur, alpha, share)
         error = real(0.0)
         speed = SLOWEST
         for k in range(share.dof + lane, share.dof_end, nlane):
@@ -185,7 +185,7 @@ def solve_step(
         else:
             # instead of (35): reuse the factor if one more iteration at the last rate is enough
             if not (options.reuse and before > real(0.0) and error * error <= before * limit):
-                make_factor(tree, material, inertia, touch, rows, islands, solver, dt, weight, share)
+                make_factor(tree, inertia, touch, rows, islands, solver, dt, weight, share)
                 factorizations += 1
             before = error
             if arrived:
@@ -196,7 +196,7 @@ def solve_step(
                 blur = target
                 before = real(0.0)
             make_direction(tree, inertia, touch, rows, islands, solver, dt, share)
-            alpha = line_search(material, touch, rows, islands, solver, dt, weight, blur, share)
+            alpha = line_search(touch, rows, islands, solver, dt, weight, blur, share)
             iteration += 1
             if passes == options.passes:
                 sharper = wp.where(alpha > STRAIGHT, most, wp.where(alpha > BENT, SHARPER, real(1.0)))

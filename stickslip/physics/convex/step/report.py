@@ -7,7 +7,7 @@ from mujoco_warp import OverflowType
 from stickslip.physics.convex.step.forces import add_explicit
 from stickslip.physics.convex.step.jacobian import subtract_impulse
 from stickslip.physics.convex.step.laws import contact_impulse, row_impulse
-from stickslip.physics.convex.step.layout import Law, Material, RowSet, Solver, Touch, Tree
+from stickslip.physics.convex.step.layout import Law, RowSet, Solver, Touch, Tree
 from stickslip.physics.convex.step.model import Model, Problem
 from stickslip.physics.convex.step.potential import real
 from stickslip.physics.convex.step.rows import (
@@ -61,7 +61,6 @@ def reported_in(d: mjw.Data) -> Reported:
 @wp.kernel
 def _report_rows(
     tree: Tree,
-    material: Material,
     touch: Touch,
     rows: RowSet,
     joints: Joints,
@@ -83,7 +82,7 @@ def _report_rows(
     row = ne
     for k in range(wp.min(ne, efc_row.shape[1])):
         r = efc_row[worldid, k]
-        impulse, _slope = row_impulse(material, rows, worldid, r, rows.s[worldid, r])
+        impulse, _slope = row_impulse(rows, worldid, r, rows.s[worldid, r])
         out.force[worldid, k] = float(impulse / dt)
         for e in range(rows.adr[r], rows.adr[r] + rows.num[r]):
             solver.g[worldid, rows.col[e]] -= impulse * rows.val[worldid, e]
@@ -103,7 +102,7 @@ def _report_rows(
             elif turn == 1 and (kind == TENDON_LOWER or kind == TENDON_UPPER):  # noqa: SIM109
                 type = int(ConstraintType.LIMIT_TENDON)
             if type >= 0:
-                impulse, _slope = row_impulse(material, rows, worldid, r, rows.s[worldid, r])
+                impulse, _slope = row_impulse(rows, worldid, r, rows.s[worldid, r])
                 active = impulse > real(0.0) or rows.residual[worldid, r] < real(0.0)
                 dry = turn == 0 and rows.law[worldid, r] == _DRY
                 if dry or (active and rows.law[worldid, r] == _LIMIT):
@@ -117,7 +116,7 @@ def _report_rows(
                     for e in range(rows.adr[r], rows.adr[r] + rows.num[r]):
                         solver.g[worldid, rows.col[e]] -= impulse * rows.val[worldid, e]
             elif turn == 0 and kind == ACTUATOR:
-                impulse, _slope = row_impulse(material, rows, worldid, r, rows.s[worldid, r])
+                impulse, _slope = row_impulse(rows, worldid, r, rows.s[worldid, r])
                 reported.actuator_force[worldid, id] = float(impulse / dt)
     reported.nf[worldid] = nf
     reported.nl[worldid] = nl
@@ -200,7 +199,6 @@ def report_step(m: Model, problem: Problem, solver: Solver, dt: wp.array, v_star
         dim=d.nworld,
         inputs=[
             layout.tree,
-            layout.material,
             problem.touch,
             problem.rows,
             joints,

@@ -9,7 +9,7 @@ import warp as wp
 from stickslip.physics.convex.step.jacobian import slip_along
 from stickslip.physics.convex.step.lanes import lane_sum
 from stickslip.physics.convex.step.laws import row_impulse
-from stickslip.physics.convex.step.layout import Islands, Material, RowSet, Share, Solver, Touch
+from stickslip.physics.convex.step.layout import Islands, RowSet, Share, Solver, Touch
 from stickslip.physics.convex.step.potential import normal_impulse, real
 
 wp.set_module_options({"enable_backward": False})
@@ -26,7 +26,6 @@ WIDEST = wp.constant(wp.float64(16.0))
 
 @wp.func
 def along(
-    material: Material,
     touch: Touch,
     rows: RowSet,
     islands: Islands,
@@ -58,7 +57,7 @@ def along(
     for k in range(share.row + share.lane, share.row_end, share.nlane):
         r = islands.row[worldid, k]
         ds = rows.ds[worldid, r]
-        impulse, bend = row_impulse(material, rows, worldid, r, rows.s[worldid, r] + alpha * ds)
+        impulse, bend = row_impulse(rows, worldid, r, rows.s[worldid, r] + alpha * ds)
         slope -= impulse * ds
         curvature += bend * ds * ds
     return slope, curvature
@@ -74,7 +73,6 @@ def cubic_guess(slope0: real, slope1: real, curvature1: real) -> real:
 
 @wp.func
 def line_search(
-    material: Material,
     touch: Touch,
     rows: RowSet,
     islands: Islands,
@@ -107,7 +105,7 @@ def line_search(
     count = int(0)
     searching = bool(True)
     while searching:
-        slope, curvature = along(material, touch, rows, islands, alpha, dt, weight, blur, share)
+        slope, curvature = along(touch, rows, islands, alpha, dt, weight, blur, share)
         sums = lane_sum(wp.vec3d(slope, curvature, real(0.0)), share.nlane)
         slope = sums[0] + linear + alpha * quadratic
         curvature = sums[1] + quadratic
