@@ -12,8 +12,10 @@ from stickslip.identification.parameters import JointDamping as JointDamping
 from stickslip.identification.parameters import JointFriction as JointFriction
 from stickslip.identification.parameters import Mass as Mass
 from stickslip.identification.parameters import ModelField as ModelField
+from stickslip.identification.parameters import Modulus as Modulus
 from stickslip.identification.parameters import PairFriction as PairFriction
 from stickslip.identification.parameters import Parameter as Parameter
 from stickslip.identification.parameters import ServoGain as ServoGain
+from stickslip.identification.parameters import StaticFriction as StaticFriction
 from stickslip.identification.parameters import Stiffness as Stiffness
 from stickslip.identification.trial import Trial as Trial

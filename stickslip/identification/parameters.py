@@ -185,6 +185,34 @@ class Dissipation(_OfGeoms):
 
 
 @final
+@dataclasses.dataclass(frozen=True, init=False)
+class Modulus(_OfGeoms):
+    """Hydroelastic modulus of geoms, Pa, with `icf` and `cenic`, of geoms that have one in the model."""
+
+    unit: ClassVar[str] = "Pa"
+
+    @property
+    def name(self) -> str:
+        return f"modulus of {_text(self.of)}"
+
+    def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
+        fields["geom_hydroelastic"][:, geoms(fields.mjm, self.of)] = values[:, None]
+
+
+@final
+@dataclasses.dataclass(frozen=True, init=False)
+class StaticFriction(_OfGeoms):
+    """Static friction of geoms, with `icf` and `cenic`; the larger one of two geoms counts."""
+
+    @property
+    def name(self) -> str:
+        return f"static friction of {_text(self.of)}"
+
+    def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
+        fields["geom_static_friction"][:, geoms(fields.mjm, self.of)] = values[:, None]
+
+
+@final
 @dataclasses.dataclass(frozen=True)
 class PairFriction(Parameter):
     """Sliding friction of a `<contact><pair>`, in both directions: `PairFriction("finger-T", 0.05, 2.0)`."""

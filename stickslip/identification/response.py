@@ -15,7 +15,7 @@ from stickslip.identification.search import EDGE, Array, Evaluate, cost
 _ROUNDS = 10
 _FIRST, _LEAST = 0.1, 0.001
 """Half the width of the region: at first, and at least."""
-_SHRINK, _SAME = 3.0, 1.5
+_SHRINK, _SAME = 3.0, 4.0
 """By how much a region shrinks, and by how much at least what is left then has to."""
 _SMOOTH = 0.25
 """Share of the standard error up to which what is left does not matter."""
@@ -60,11 +60,12 @@ class Response:
 def settle(evaluate: Evaluate, z: Array, seed: int) -> Response:
     """Gauss-Newton steps with Jacobians by regression, in ever smaller regions.
 
-    What a regression leaves is roughness only if a smaller region leaves as much; else it is curvature.
+    What a regression leaves is roughness only if a smaller region leaves as much; else it is curvature. Where it is
+    roughness, the point stays: it has the lowest cost of all that was simulated.
     """
     rng = np.random.default_rng(seed)
     width = np.full(len(z), _FIRST)
-    best, left, move = None, np.full(len(z), np.inf), np.zeros(len(z))
+    best, wide, left, first = None, None, np.full(len(z), np.inf), z
     for _ in range(_ROUNDS):
         found, step = _look(evaluate, z, width, rng)
         if best is not None and found.cost > best.cost + max(1.0, 0.01 * best.cost, best.left):  # too far: half the way
@@ -72,15 +73,16 @@ def settle(evaluate: Evaluate, z: Array, seed: int) -> Response:
             continue
         noise, rough = np.sqrt(np.diag(found.covariance)), np.sqrt(np.diag(found.scatter))
         if best is not None and (rough > left / _SAME).any() and (rough > _SMOOTH * noise).any():
-            return dataclasses.replace(best, z=np.clip(best.z + move, -EDGE, EDGE))
-        best, left, move = found, rough, step.clip(-1.0, 1.0)
+            return dataclasses.replace(best, z=first)
+        best, left, wide = found, rough, wide or found
         small = (rough < _SMOOTH * noise).all()
         if small and (np.abs(step) < _STILL * noise).all():
             break
-        z = np.clip(z + move, -EDGE, EDGE)
+        z = np.clip(z + step.clip(-1.0, 1.0), -EDGE, EDGE)
         width = np.clip(noise, _LEAST, _FIRST) if small else np.maximum(width / _SHRINK, _LEAST)
-    assert best is not None
-    return best
+    assert best is not None and wide is not None
+    before, after = cost(evaluate(np.stack([first, best.z])))
+    return best if after < before + 1.0 else dataclasses.replace(wide, z=first)  # smooth only where it ended
 
 
 def _look(evaluate: Evaluate, z: Array, width: Array, rng: np.random.Generator) -> tuple[Response, Array]:

@@ -6,6 +6,7 @@ import io
 import math
 import os
 import re
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -215,7 +216,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
                     f"there, and {', '.join(_ARRAYS[2:])}, channels may be"
                 )
             parts: dict[str, Any] = {name: file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, KeyError) as error:
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} cannot be read as npz: {error}") from None

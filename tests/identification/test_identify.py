@@ -1,4 +1,4 @@
-"""Identification against closed forms: parameters come back, intervals hold the truth, and what data do not tell is said."""
+"""Identification against closed forms: parameters come back, intervals hold the truth, unknown ones are said so."""
 
 import mujoco
 import numpy as np
