@@ -48,6 +48,7 @@ def identify(
     generations: int = 25,
     seed: int = 0,
     device: str | None = None,
+    threads: int = 1,
     progress: bool = False,
 ) -> Fit:
     """Identify parameters of a model under a contact physics from trials.
@@ -66,6 +67,7 @@ def identify(
         generations: of CMA-ES, at most
         seed: of random numbers
         device: such as cpu or cuda:0; None: the first GPU, or the CPU
+        threads: that share the worlds, on a CPU
         progress: show a bar
     """
     began = time.perf_counter()
@@ -78,7 +80,7 @@ def identify(
         nworld = max(WORLDS_CUDA if place.startswith("cuda") else WORLDS_CPU, FEWEST * len(data))
     if nworld < 4 * len(data):
         raise InputError(f"nworld is {nworld}: a generation has 4 candidates or more, so {4 * len(data)} worlds here")
-    rollouts = Rollouts(mjm, chosen, data, parameters, measure, nworld, place)
+    rollouts = Rollouts(mjm, chosen, data, parameters, measure, nworld, place, threads)
     told = _Told(progress, generations + len(parameters))
     with told.bar:
         result = _search(rollouts, parameters, generations, seed, told)

@@ -49,6 +49,7 @@ class Rollouts:
         what: what is measured, as names of channels or a `Measure`; None: the channels of the trials
         nworld: worlds at a time, rounded to whole candidates
         device: where
+        threads: that share the worlds, on a CPU
     """
 
     def __init__(
@@ -60,11 +61,12 @@ class Rollouts:
         what: Measure | Sequence[str] | str | None,
         nworld: int,
         device: str | None,
+        threads: int = 1,
     ) -> None:
         self.mjm, self.trials, self.parameters = mjm, tuple(trials), tuple(parameters)
         self.measure = what if isinstance(what, Measure) else measure.find(mjm, _channels(trials, what))
         self.candidates = max(1, nworld // len(trials))
-        self.sim = Simulation(mjm, physics, nworld=self.candidates * len(trials), device=device)
+        self.sim = Simulation(mjm, physics, nworld=self.candidates * len(trials), device=device, threads=threads)
         self.count = self.lost = 0
         self._steps = 2 + max(int(np.ceil(trial.duration / mjm.opt.timestep)) for trial in trials)
         self._start = _starts(mjm, trials)
