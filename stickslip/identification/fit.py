@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickslip.errors import InputError
-from stickslip.files import write_json
+from stickslip.files import write_bytes_atomic, write_json
+from stickslip.identification import picture
 from stickslip.identification.parameters import Fields, Parameter
 from stickslip.identification.trial import Trial
 from stickslip.simulation import Simulation
@@ -179,6 +180,11 @@ class Fit:
         for estimate in self.estimates.values():
             estimate.parameter.write(fields, np.array([estimate.value]))
         return fields.arrays
+
+    def plot(self, path: str | os.PathLike[str]) -> Path:
+        """Write a picture: profiles of the parameters, and measurements beside predictions; png, pdf or svg."""
+        path = Path(path)
+        return write_bytes_atomic(path, picture.draw(self, picture.check(path)))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write values, intervals, profiles and residuals as JSON."""
