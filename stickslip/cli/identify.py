@@ -126,7 +126,7 @@ def _tell(text: str, fit: Fit, out: Path, alone: bool, console: Console) -> None
         interval = escape(f"{low} to {high} {estimate.parameter.unit}".rstrip())
         table.add_row(escape(estimate.parameter.name), _value(estimate), interval, escape(estimate.reason))
     console.print(table)
-    stem = "fit" if alone else f"fit-{re.sub(r'[^\w.=-]+', '-', text)}"
+    stem = "fit" if alone else "fit-" + re.sub(r"[^\w.=-]+", "-", text)
     saved, drawn = fit.save(out / f"{stem}.json"), fit.plot(out / f"{stem}.png")
     lost = f", {fit.lost} of them not finite" if fit.lost else ""
     console.print(f"\n{fit.rollouts} rollouts{lost}, {fit.seconds:.0f} s")

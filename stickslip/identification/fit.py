@@ -39,7 +39,8 @@ class Estimate:
         value: the best value
         low, high: ends of the interval that holds the truth in 95 of 100 cases, if the model is right
         reason: why it is not identified; empty if it is
-        profile: values of the parameter, and by how much the cost is higher there, others fitted: (n, 2)
+        profile: values of the parameter, and by how much the cost is higher there, others fitted; 3.84 at the ends of
+            the interval, if the model is wrong after division by the square of residual over floor: (n, 2)
     """
 
     parameter: Parameter

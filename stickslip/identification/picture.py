@@ -39,7 +39,8 @@ def draw(fit: "Fit", suffix: str) -> bytes:
     figure = Figure(figsize=(3.4 * across, 2.9 * rows + 2.1 * len(shown) + 0.9), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(_title(fit, left), fontsize=11, color=_INK, x=0.01, ha="left")
-    top, bottom = figure.subfigures(2, 1, height_ratios=[2.9 * rows, 2.1 * len(shown) + 0.3])
+    parts: Any = figure.subfigures(2, 1, height_ratios=[2.9 * rows, 2.1 * len(shown) + 0.3])
+    top, bottom = parts
     profiles = top.subplots(rows, min(max(len(estimates), 2), _COLUMNS), squeeze=False)
     for k, ax in enumerate(profiles.flat):
         if k < len(estimates):
@@ -178,7 +179,8 @@ def _ticks(ax: Any, view: NDArray[np.floating], back: Any, *, log: bool) -> None
         return
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    at = back(np.linspace(*(view + 0.08 * np.ptp(view) * np.array([1.0, -1.0])), 4))
+    margin = 0.08 * np.ptp(view)
+    at = back(np.linspace(view[0] + margin, view[1] - margin, 4))
     digits = next(d for d in range(2, 9) if len({f"{value:.{d}g}" for value in at}) == len(at) or d == 8)
     ax.xaxis.set_major_locator(FixedLocator([float(f"{value:.{digits}g}") for value in at]))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

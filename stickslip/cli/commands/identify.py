@@ -29,9 +29,9 @@ class Identify:
     """There are no trials for a test; this must be said, and the result repeats it."""
     parameters: tuple[str, ...] = ()
     """What to identify, with bounds: friction:T=0.05:2, friction=0.05:2 (all geoms), pair-friction:PAIR=0.05:2,
-    mass:BODY=0.1:3, stiffness:GEOM=1e3:1e6, dissipation:GEOM=0.01:10, damping:JOINT=0.01:10, dry-friction:JOINT=0.01:10,
-    armature:JOINT=1e-3:1, gain:ACTUATOR=10:1000, delay:measurements=0:0.1, delay:controls=0:0.1,
-    field:geom_solref[3,0]=0.004:0.1."""
+    mass:BODY=0.1:3, stiffness:GEOM=1e3:1e6, dissipation:GEOM=0.01:10, damping:JOINT=0.01:10,
+    dry-friction:JOINT=0.01:10, armature:JOINT=1e-3:1, gain:ACTUATOR=10:1000, delay:measurements=0:0.1,
+    delay:controls=0:0.1, field:geom_solref[3,0]=0.004:0.1."""
     physics: tuple[str, ...] = ("cone-sweep",)
     """Contact physics, one or several to compare, with parameters as in comfree:stiffness=0.55."""
     noise: tuple[float, ...] = ()
