@@ -3,6 +3,7 @@
     residual = mujoco.sysid.build_residual_fn(models_sequences=..., custom_rollout=sysid.rollout("cone-sweep"))
 
 Candidates come as models. Fields in which they differ become fields of worlds; all of them are simulated at once.
+Worlds have numbers of 32 bits: give the optimizer larger differences than its own, `sysid.optimize(..., eps=1e-3)`.
 """
 
 import dataclasses
