@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stickslip.identification.trial import Trial
 
 FORMATS = (".png", ".pdf", ".svg")
-MOST_TRIALS, MOST_CHANNELS = 6, 4
+MOST_TRIALS, MOST_CHANNELS = 4, 4
 """Trials and channels that are drawn: those that are off by most, and those that move most, over their noise."""
 _COLUMNS = 4
 _INK, _FAINT, _MEASURED = "#22303c", "#c9d1d8", "#6b7680"
@@ -80,7 +80,7 @@ def _title(fit: "Fit", left: int) -> str:
     if fit.floor > 1.1:
         text += f", {fit.floor:.3g} if the model is right"
     text += ", no trial held out" if fit.held_out is None else f"; held-out trials {fit.held_out:.3g}"
-    return text + (f"\n{left} more trials are not shown" if left else "")
+    return text + (f"\nthe trials that fit worst; {left} others are not shown" if left else "")
 
 
 def _trials(fit: "Fit") -> tuple[list[tuple["Trial", NDArray[np.floating], str]], int]:
