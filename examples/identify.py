@@ -3,6 +3,7 @@
 A finger on springs strikes a T, which slides on and turns. How soon the T stops depends on its friction. How far the
 finger lags behind its target depends on the force, and so on the mass. The data come from `Scm` with other parameters
 and noise, and from MuJoCo in C, which has a different contact model: the error is then one of the model, not of noise.
+`ss.identify` finds parameters under any physics, without derivatives, and tells which the data do not determine.
 
     pip install 'stickslip[jax]'
     python examples/identify.py

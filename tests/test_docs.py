@@ -34,7 +34,10 @@ PAGES = sorted(
 )
 RUN = [
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("choosing.md", "datasets.md", "learning.md", "mujoco-warp.md", "scenes.md")),
+    *(
+        ROOT / "docs" / name
+        for name in ("choosing.md", "datasets.md", "identification.md", "learning.md", "mujoco-warp.md", "scenes.md")
+    ),
     *sorted(ROOT.glob("docs/tutorials/*.md")),
 ]
 """Pages whose blocks are executed; those of the others are read."""

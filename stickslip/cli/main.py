@@ -13,6 +13,7 @@ from stickslip.cli.commands.bench import BenchGroup
 from stickslip.cli.commands.dataset import DatasetGroup
 from stickslip.cli.commands.decompose import Decompose
 from stickslip.cli.commands.demo import Demo
+from stickslip.cli.commands.identify import Identify
 from stickslip.cli.commands.learn import Envs, Play, ScorePolicy, Train
 from stickslip.cli.commands.plan import Plan, Tasks
 from stickslip.cli.commands.points import Points
@@ -30,6 +31,7 @@ Command = (
     | Annotated[Points, tyro.conf.subcommand(name="points")]
     | Annotated[Decompose, tyro.conf.subcommand(name="decompose")]
     | Annotated[DatasetGroup, tyro.conf.subcommand(name="dataset")]
+    | Annotated[Identify, tyro.conf.subcommand(name="identify")]
     | Annotated[Plan, tyro.conf.subcommand(name="plan")]
     | Annotated[Tasks, tyro.conf.subcommand(name="tasks")]
     | Annotated[Retarget, tyro.conf.subcommand(name="retarget")]

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickslip.errors import InputError
-from stickslip.files import write_json
+from stickslip.files import write_bytes_atomic, write_json
+from stickslip.identification import picture
 from stickslip.identification.parameters import Fields, Parameter
 from stickslip.identification.trial import Trial
 from stickslip.simulation import Simulation
@@ -38,7 +39,8 @@ class Estimate:
         value: the best value
         low, high: ends of the interval that holds the truth in 95 of 100 cases, if the model is right
         reason: why it is not identified; empty if it is
-        profile: values of the parameter, and by how much the cost is higher there, others fitted: (n, 2)
+        profile: values of the parameter, and by how much the cost is higher there, others fitted; 3.84 at the ends of
+            the interval, if the model is wrong after division by the square of residual over floor: (n, 2)
     """
 
     parameter: Parameter
@@ -179,6 +181,11 @@ class Fit:
         for estimate in self.estimates.values():
             estimate.parameter.write(fields, np.array([estimate.value]))
         return fields.arrays
+
+    def plot(self, path: str | os.PathLike[str]) -> Path:
+        """Write a picture: profiles of the parameters, and measurements beside predictions; png, pdf or svg."""
+        path = Path(path)
+        return write_bytes_atomic(path, picture.draw(self, picture.check(path)))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write values, intervals, profiles and residuals as JSON."""

@@ -165,7 +165,7 @@ def _search(
             f"profiles still found better values after {_RESTARTS} searches: the cost has many minima; take more "
             "worlds or generations, or shorter trials"
         )
-    estimates = [_estimate(parameters, coordinates, found.z, k, curve, scale) for k, curve in enumerate(curves)]
+    estimates = [_estimate(parameters, coordinates, found.z, k, curve) for k, curve in enumerate(curves)]
     off = _rms(rollouts, coordinates.values(found.z), len(parameters))
     return _Result(found.z, off, around.floor, estimates, found.best)
 
@@ -176,7 +176,6 @@ def _estimate(
     z: NDArray[np.floating],
     k: int,
     curve: profiles.Profile,
-    scale: float,
 ) -> Estimate:
     def value(at: NDArray[np.floating]) -> NDArray[np.floating]:
         rows = np.tile(z, (len(at), 1))
@@ -184,7 +183,7 @@ def _estimate(
         return coordinates.values(rows)[:, k]
 
     best, low, high = value(np.array([z[k], curve.low, curve.high])).tolist()
-    shape = np.stack([value(curve.z), curve.rise * scale], axis=1)
+    shape = np.stack([value(curve.z), curve.rise], axis=1)
     return Estimate(parameters[k], best, low, high, fit.judge(parameters[k], low, high), shape)
 
 

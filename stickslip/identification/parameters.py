@@ -166,7 +166,7 @@ class Stiffness(_OfGeoms):
         return f"stiffness of {_text(self.of)}"
 
     def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
-        fields["geom_stiffness"][:, geoms(fields.mjm, self.of)] = values[:, None]
+        _of_material(fields, self, "geom_stiffness")[:, geoms(fields.mjm, self.of)] = values[:, None]
 
 
 @final
@@ -181,7 +181,18 @@ class Dissipation(_OfGeoms):
         return f"dissipation of {_text(self.of)}"
 
     def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
-        fields["geom_dissipation"][:, geoms(fields.mjm, self.of)] = values[:, None]
+        _of_material(fields, self, "geom_dissipation")[:, geoms(fields.mjm, self.of)] = values[:, None]
+
+
+def _of_material(fields: Fields, parameter: Parameter, name: str) -> NDArray[np.floating]:
+    """A field that only convex physics have; raises InputError, with the way out, under another."""
+    try:
+        return fields[name]
+    except InputError:
+        raise InputError(
+            f"{parameter.name}: only icf and cenic have it; take one of them, or a field of this physics, such as "
+            "ModelField('geom_solref', ...) for mujoco"
+        ) from None
 
 
 @final

@@ -179,8 +179,10 @@ class Trial:
         parts = _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
         parts.update(start or {})
         if noise is not None:
+            shape, given = np.shape(parts["measured"]), np.asarray(_numbers("noise", noise))
             missing = np.isinf(parts["noise"]) if "noise" in parts else False
-            parts["noise"] = np.where(missing, np.inf, np.asarray(_numbers("noise", noise)))
+            fits = given.shape in ((), (1,), shape[1:], shape)  # if not, the check below says so
+            parts["noise"] = np.where(missing, np.inf, given) if fits else given
         elif "noise" not in parts or np.isnan(parts["noise"]).any():
             raise InputError(f"{path} does not say the noise of its measurements: give it, in their units")
         return cls(**parts, name=path.stem)
