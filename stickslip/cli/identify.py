@@ -17,9 +17,9 @@ from stickslip.cli import identify_example
 from stickslip.cli.identify_parameters import parse
 from stickslip.cli.output import make_folder
 from stickslip.errors import InputError, StickslipError
-from stickslip.identification.fit import WRONG, Estimate, Fit
+from stickslip.identification.fit import Estimate, Fit
 from stickslip.identification.identify import identify
-from stickslip.identification.parameters import Parameter
+from stickslip.identification.parameter import Parameter
 from stickslip.identification.trial import Trial
 from stickslip.physics.base import Physics
 
@@ -107,14 +107,14 @@ def _identify(
         generations=order.generations,
         seed=order.seed,
         device=order.device,
+        threads=order.threads,
         progress=True,
     )
 
 
 def trusted(fit: Fit) -> bool:
     """Whether the model explains all trials, and all parameters are identified."""
-    tested = fit.held_out is None or fit.held_out <= WRONG * max(fit.floor, fit.residual)
-    return fit.residual <= WRONG * fit.floor and tested and all(fit.identified.values())
+    return fit.explains and fit.carries and all(fit.identified.values())
 
 
 def _tell(text: str, fit: Fit, out: Path, alone: bool, console: Console) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from stickslip import identification as given
 from stickslip.errors import InputError, unknown
-from stickslip.identification.parameters import Parameter
+from stickslip.identification.parameter import Parameter
 
 _INDEX = re.compile(r"(?P<field>\w+)(?:\[(?P<index>[^\[\]]*)\])?")
 _EXAMPLES = {
@@ -14,6 +14,8 @@ _EXAMPLES = {
     "mass": "mass:BODY=0.1:3",
     "stiffness": "stiffness:GEOM=1e3:1e6, or stiffness=1e3:1e6 for all geoms",
     "dissipation": "dissipation:GEOM=0.01:10, or dissipation=0.01:10 for all geoms",
+    "static-friction": "static-friction:GEOM=0.1:2",
+    "modulus": "modulus:GEOM=1e4:1e8",
     "damping": "damping:JOINT=0.01:10",
     "dry-friction": "dry-friction:JOINT=0.01:10",
     "armature": "armature:JOINT=1e-3:1",
@@ -21,7 +23,13 @@ _EXAMPLES = {
     "delay": "delay:measurements=0:0.1 or delay:controls=0:0.1",
     "field": "field:geom_solref[3,0]=0.004:0.1, and :scale or :linear behind it",
 }
-_OF_GEOMS = {"friction": given.Friction, "stiffness": given.Stiffness, "dissipation": given.Dissipation}
+_OF_GEOMS = {
+    "friction": given.Friction,
+    "static-friction": given.StaticFriction,
+    "stiffness": given.Stiffness,
+    "dissipation": given.Dissipation,
+    "modulus": given.Modulus,
+}
 _OF_ONE: dict[str, Callable[[str, float, float], Parameter]] = {
     "pair-friction": given.PairFriction,
     "mass": given.Mass,

@@ -4,6 +4,7 @@ from stickslip.identification.fit import Estimate as Estimate
 from stickslip.identification.fit import Fit as Fit
 from stickslip.identification.identify import identify as identify
 from stickslip.identification.measure import Measure as Measure
+from stickslip.identification.parameter import Parameter as Parameter
 from stickslip.identification.parameters import Armature as Armature
 from stickslip.identification.parameters import Delay as Delay
 from stickslip.identification.parameters import Dissipation as Dissipation
@@ -14,7 +15,6 @@ from stickslip.identification.parameters import Mass as Mass
 from stickslip.identification.parameters import ModelField as ModelField
 from stickslip.identification.parameters import Modulus as Modulus
 from stickslip.identification.parameters import PairFriction as PairFriction
-from stickslip.identification.parameters import Parameter as Parameter
 from stickslip.identification.parameters import ServoGain as ServoGain
 from stickslip.identification.parameters import StaticFriction as StaticFriction
 from stickslip.identification.parameters import Stiffness as Stiffness

@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 from stickslip.errors import InputError
 from stickslip.files import write_bytes_atomic, write_json
 from stickslip.identification import picture
-from stickslip.identification.parameters import Fields, Parameter
+from stickslip.identification.parameter import Fields, Parameter
 from stickslip.identification.trial import Trial
 from stickslip.simulation import Simulation
 
 WIDEST = 2.0
 """Upper over lower end of an interval, at most, of a parameter that counts as identified."""
 WRONG = 1.5
-"""Residual over noise from which on the model is wrong."""
+"""Residual over its floor from which on the model is wrong."""
+WORSE = 2.0
+"""Residual of held-out trials, over that of those that were fitted, from which on parameters do not carry over."""
 
 
 def field_of(sim: Simulation) -> Callable[[str], NDArray[Any]]:
@@ -80,9 +82,12 @@ def judge(parameter: Parameter, low: float, high: float) -> str:
     if below and above:
         return f"anything from {parameter.low:g} to {parameter.high:g} fits as well: the data do not tell"
     if below or above:
-        which, bound = ("lower", parameter.low) if below else ("upper", parameter.high)
-        zero = below and not parameter.ratio and parameter.low == 0.0
-        return "" if zero and not wide else f"it is at the {which} bound, {bound:g}: widen it, or the model is wrong"
+        which, bound, end = ("lower", parameter.low, high) if below else ("upper", parameter.high, low)
+        if below and not parameter.ratio and parameter.low == 0.0 and not wide:
+            return ""
+        if wide:
+            return f"anything {'below' if below else 'above'} {end:.4g} fits as well, to the {which} bound, {bound:g}"
+        return f"it is at the {which} bound, {bound:g}: widen it, or the model is wrong"
     return f"the interval is {how}: take trials that depend more on it" if wide else ""
 
 
@@ -136,12 +141,22 @@ class Fit:
         return {name: estimate.identified for name, estimate in self.estimates.items()}
 
     @property
+    def explains(self) -> bool:
+        """Whether the model explains the measurements."""
+        return self.residual <= WRONG * self.floor
+
+    @property
+    def carries(self) -> bool:
+        """Whether the parameters carry over to the held-out trials; True if there were none."""
+        return self.held_out is None or self.held_out <= WORSE * max(self.floor, self.residual)
+
+    @property
     def verdict(self) -> str:
         """What the residual says of the model."""
         said = f"Residual over noise: {self.residual:.3g}"
         if self.floor > 1.1:
             said += f" (rollouts are rough: a model that is right has {self.floor:.3g})"
-        if self.residual > WRONG * self.floor:
+        if not self.explains:
             said += (
                 f", above {WRONG * self.floor:.3g}: the model is wrong. These parameters make up for a model that does "
                 "not fit; do not carry them to another task."
@@ -151,7 +166,7 @@ class Fit:
         if self.held_out is None:
             return said + " There was no test: no trial was held out."
         said += f" Held-out trials: {self.held_out:.3g}"
-        if self.held_out > WRONG * max(self.floor, self.residual):
+        if not self.carries:
             return said + ", much worse than those that were fitted: do not carry the parameters to another task."
         return said + "."
 

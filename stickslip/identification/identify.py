@@ -16,7 +16,8 @@ from stickslip.errors import InputError, StickslipError
 from stickslip.identification import fit, profiles, response, search
 from stickslip.identification.fit import Estimate, Fit
 from stickslip.identification.measure import Measure
-from stickslip.identification.parameters import Delay, Friction, Parameter
+from stickslip.identification.parameter import Parameter
+from stickslip.identification.parameters import Delay, Friction
 from stickslip.identification.rollouts import Rollouts
 from stickslip.identification.trial import Trial
 from stickslip.mjcf import load

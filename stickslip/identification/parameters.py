@@ -1,140 +1,38 @@
-"""What can be identified: parameters with bounds, and how each is written into the worlds of a simulation."""
+"""What can be identified."""
 
-import abc
 import dataclasses
-import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, final
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, final
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from stickslip.errors import InputError, unknown
-
-_OBJECTS = {
-    "geom": (mujoco.mjtObj.mjOBJ_GEOM, "ngeom"),
-    "body": (mujoco.mjtObj.mjOBJ_BODY, "nbody"),
-    "joint": (mujoco.mjtObj.mjOBJ_JOINT, "njnt"),
-    "actuator": (mujoco.mjtObj.mjOBJ_ACTUATOR, "nu"),
-    "pair": (mujoco.mjtObj.mjOBJ_UNKNOWN, "npair"),
-}
-
-
-class Fields:
-    """Fields of the model for some worlds, written in place.
-
-    Args:
-        mjm: the model
-        base: gives a field of the simulation's model, (1 or nworld, ...), by name
-        count: number of rows
-    """
-
-    def __init__(self, mjm: mujoco.MjModel, base: Callable[[str], NDArray[Any]], count: int) -> None:
-        self.mjm, self.count, self._base = mjm, count, base
-        self.arrays: dict[str, NDArray[np.floating]] = {}
-
-    def __getitem__(self, name: str) -> NDArray[np.floating]:
-        """A field to write to, (count, ...), at first with the model's own values."""
-        if name not in self.arrays:
-            own = self._base(name)[:1].astype(float)
-            self.arrays[name] = np.repeat(own, self.count, axis=0)
-        return self.arrays[name]
-
-
-@dataclasses.dataclass(frozen=True)
-class Parameter(abc.ABC):
-    """A number to identify, between two bounds.
-
-    Attributes:
-        low, high: bounds, in the unit of the parameter
-        unit: SI unit; empty if it has none
-    """
-
-    low: float
-    high: float
-    unit: ClassVar[str] = ""
-
-    def __post_init__(self) -> None:
-        for name in ("low", "high"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float, np.floating, np.integer)):
-                raise InputError(f"{name} of {self.name} is {value!r}: it must be a number")
-            if not math.isfinite(value):
-                raise InputError(f"{name} of {self.name} is {value}: a bound must be finite")
-        if not self.low < self.high:
-            raise InputError(f"bounds of {self.name} are {self.low:g} to {self.high:g}: the first must be the smaller")
-        if self.ratio and self.low <= 0.0:
-            raise InputError(
-                f"{self.name} is searched by its logarithm, from {self.low:g} on: the lower bound must be above 0, "
-                "such as a thousandth of the upper one"
-            )
-
-    @property
-    @abc.abstractmethod
-    def name(self) -> str:
-        """What it is and of what, as in messages and results."""
-
-    @property
-    def ratio(self) -> bool:
-        """Whether ratios count, not differences: it is searched by its logarithm."""
-        return True
-
-    @abc.abstractmethod
-    def check(self, mjm: mujoco.MjModel) -> None:
-        """Raise InputError unless the model has it."""
-
-    @abc.abstractmethod
-    def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
-        """Write one value for each row of the fields."""
-
-
-def find(mjm: mujoco.MjModel, kind: str, name: str) -> int:
-    """Number of an object of the model; raises InputError, with close names, if there is none."""
-    objects, count = _OBJECTS[kind]
-    found = mujoco.mj_name2id(mjm, objects, name)
-    if found < 0:
-        names = [mujoco.mj_id2name(mjm, objects, i) for i in range(getattr(mjm, count))]
-        raise unknown(kind, name, [other for other in names if other])
-    return found
-
-
-def geoms(mjm: mujoco.MjModel, of: str | Iterable[str] | None) -> list[int]:
-    """Numbers of geoms: those named, all of the bodies named, or all there are."""
-    if of is None:
-        return list(range(mjm.ngeom))
-    found: list[int] = []
-    for name in (of,) if isinstance(of, str) else tuple(of):
-        body = mujoco.mj_name2id(mjm, mujoco.mjtObj.mjOBJ_BODY, name)
-        if body >= 0:
-            first, count = int(mjm.body_geomadr[body]), int(mjm.body_geomnum[body])
-            if not count:
-                raise InputError(f"body {name!r} has no geom")
-            found += range(first, first + count)
-        else:
-            try:
-                found.append(find(mjm, "geom", name))
-            except InputError as error:
-                raise InputError(f"neither a body nor a geom is named {name!r}: {error}") from None
-    return list(dict.fromkeys(found))
-
-
-def _text(of: Any) -> str:
-    return "all geoms" if of is None else of if isinstance(of, str) else ", ".join(of)
+from stickslip.identification.parameter import Fields, Parameter, find, geoms, put
 
 
 @dataclasses.dataclass(frozen=True)
 class _OfGeoms(Parameter):
+    """A number of geoms: those named, all of the bodies named, or with None all there are."""
+
     of: str | tuple[str, ...] | None = None
+    what: ClassVar[str] = ""
+    field: ClassVar[str] = ""
 
     def __init__(self, of: str | Iterable[str] | None, low: float, high: float) -> None:
-        object.__setattr__(self, "of", of if of is None or isinstance(of, str) else tuple(of))
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
-        self.__post_init__()
+        put(self, low, high, of=of if of is None or isinstance(of, str) else tuple(of))
+
+    @property
+    def name(self) -> str:
+        of = "all geoms" if self.of is None else self.of if isinstance(self.of, str) else ", ".join(self.of)
+        return f"{self.what} of {of}"
 
     def check(self, mjm: mujoco.MjModel) -> None:
         geoms(mjm, self.of)
+
+    def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
+        fields[self.field][:, geoms(fields.mjm, self.of)] = values[:, None]
 
 
 @final
@@ -146,81 +44,64 @@ class Friction(_OfGeoms):
     there is one; see `PairFriction`.
     """
 
-    @property
-    def name(self) -> str:
-        return f"friction of {_text(self.of)}"
+    what: ClassVar[str] = "friction"
+    field: ClassVar[str] = "geom_friction"
 
     def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
-        fields["geom_friction"][:, geoms(fields.mjm, self.of), 0] = values[:, None]
+        fields[self.field][:, geoms(fields.mjm, self.of), 0] = values[:, None]
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class _OfMaterial(_OfGeoms):
+    """A number of geoms that only convex physics have."""
+
+    def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
+        try:
+            super().write(fields, values)
+        except InputError:
+            raise InputError(
+                f"{self.name}: only icf and cenic have it; take one of them, or a field of this physics, such as "
+                "ModelField('geom_solref', ...) for mujoco"
+            ) from None
 
 
 @final
 @dataclasses.dataclass(frozen=True, init=False)
-class Stiffness(_OfGeoms):
+class Stiffness(_OfMaterial):
     """Contact stiffness of geoms, N/m, with `icf` and `cenic`. Two geoms that touch are springs in series."""
 
+    what: ClassVar[str] = "stiffness"
+    field: ClassVar[str] = "geom_stiffness"
     unit: ClassVar[str] = "N/m"
 
-    @property
-    def name(self) -> str:
-        return f"stiffness of {_text(self.of)}"
-
-    def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
-        _of_material(fields, self, "geom_stiffness")[:, geoms(fields.mjm, self.of)] = values[:, None]
-
 
 @final
 @dataclasses.dataclass(frozen=True, init=False)
-class Dissipation(_OfGeoms):
+class Dissipation(_OfMaterial):
     """Hunt-Crossley dissipation of geoms, s/m, with `icf` and `cenic`."""
 
+    what: ClassVar[str] = "dissipation"
+    field: ClassVar[str] = "geom_dissipation"
     unit: ClassVar[str] = "s/m"
 
-    @property
-    def name(self) -> str:
-        return f"dissipation of {_text(self.of)}"
-
-    def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
-        _of_material(fields, self, "geom_dissipation")[:, geoms(fields.mjm, self.of)] = values[:, None]
-
-
-def _of_material(fields: Fields, parameter: Parameter, name: str) -> NDArray[np.floating]:
-    """A field that only convex physics have; raises InputError, with the way out, under another."""
-    try:
-        return fields[name]
-    except InputError:
-        raise InputError(
-            f"{parameter.name}: only icf and cenic have it; take one of them, or a field of this physics, such as "
-            "ModelField('geom_solref', ...) for mujoco"
-        ) from None
-
 
 @final
 @dataclasses.dataclass(frozen=True, init=False)
-class Modulus(_OfGeoms):
+class Modulus(_OfMaterial):
     """Hydroelastic modulus of geoms, Pa, with `icf` and `cenic`, of geoms that have one in the model."""
 
+    what: ClassVar[str] = "modulus"
+    field: ClassVar[str] = "geom_hydroelastic"
     unit: ClassVar[str] = "Pa"
-
-    @property
-    def name(self) -> str:
-        return f"modulus of {_text(self.of)}"
-
-    def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
-        fields["geom_hydroelastic"][:, geoms(fields.mjm, self.of)] = values[:, None]
 
 
 @final
 @dataclasses.dataclass(frozen=True, init=False)
-class StaticFriction(_OfGeoms):
+class StaticFriction(_OfMaterial):
     """Static friction of geoms, with `icf` and `cenic`; the larger one of two geoms counts."""
 
-    @property
-    def name(self) -> str:
-        return f"static friction of {_text(self.of)}"
-
-    def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
-        fields["geom_static_friction"][:, geoms(fields.mjm, self.of)] = values[:, None]
+    what: ClassVar[str] = "static friction"
+    field: ClassVar[str] = "geom_static_friction"
 
 
 @final
@@ -231,7 +112,7 @@ class PairFriction(Parameter):
     pair: str = ""
 
     def __init__(self, pair: str, low: float, high: float) -> None:
-        _set(self, low, high, pair=pair)
+        put(self, low, high, pair=pair)
 
     @property
     def name(self) -> str:
@@ -259,7 +140,7 @@ class Mass(Parameter):
     unit: ClassVar[str] = "kg"
 
     def __init__(self, body: str, low: float, high: float) -> None:
-        _set(self, low, high, body=body)
+        put(self, low, high, body=body)
 
     @property
     def name(self) -> str:
@@ -277,17 +158,25 @@ class Mass(Parameter):
 
 @dataclasses.dataclass(frozen=True)
 class _OfJoint(Parameter):
+    """A number of a joint."""
+
     joint: str = ""
+    what: ClassVar[str] = ""
+    field: ClassVar[str] = ""
 
     def __init__(self, joint: str, low: float, high: float) -> None:
-        _set(self, low, high, joint=joint)
+        put(self, low, high, joint=joint)
+
+    @property
+    def name(self) -> str:
+        return f"{self.what} of {self.joint}"
 
     def check(self, mjm: mujoco.MjModel) -> None:
         find(mjm, "joint", self.joint)
 
-    def _write(self, fields: Fields, field: str, values: NDArray[np.floating]) -> None:
+    def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
         joint = find(fields.mjm, "joint", self.joint)
-        fields[field][:, fields.mjm.dof_jntid == joint] = values[:, None]
+        fields[self.field][:, fields.mjm.dof_jntid == joint] = values[:, None]
 
 
 @final
@@ -295,12 +184,8 @@ class _OfJoint(Parameter):
 class JointDamping(_OfJoint):
     """Damping of a joint, N s/m or N m s/rad."""
 
-    @property
-    def name(self) -> str:
-        return f"damping of {self.joint}"
-
-    def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
-        self._write(fields, "dof_damping", values)
+    what: ClassVar[str] = "damping"
+    field: ClassVar[str] = "dof_damping"
 
 
 @final
@@ -308,12 +193,8 @@ class JointDamping(_OfJoint):
 class JointFriction(_OfJoint):
     """Dry friction of a joint (`frictionloss`), N or N m."""
 
-    @property
-    def name(self) -> str:
-        return f"dry friction of {self.joint}"
-
-    def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
-        self._write(fields, "dof_frictionloss", values)
+    what: ClassVar[str] = "dry friction"
+    field: ClassVar[str] = "dof_frictionloss"
 
 
 @final
@@ -321,12 +202,8 @@ class JointFriction(_OfJoint):
 class Armature(_OfJoint):
     """Armature of a joint, kg or kg m^2."""
 
-    @property
-    def name(self) -> str:
-        return f"armature of {self.joint}"
-
-    def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
-        self._write(fields, "dof_armature", values)
+    what: ClassVar[str] = "armature"
+    field: ClassVar[str] = "dof_armature"
 
 
 @final
@@ -337,7 +214,7 @@ class ServoGain(Parameter):
     actuator: str = ""
 
     def __init__(self, actuator: str, low: float, high: float) -> None:
-        _set(self, low, high, actuator=actuator)
+        put(self, low, high, actuator=actuator)
 
     @property
     def name(self) -> str:
@@ -385,7 +262,7 @@ class ModelField(Parameter):
         linear: bool = False,
     ) -> None:
         where = (index,) if isinstance(index, (int, np.integer)) else tuple(index)
-        _set(self, low, high, field=field, index=where, scale=scale, linear=linear)
+        put(self, low, high, field=field, index=where, scale=scale, linear=linear)
 
     @property
     def name(self) -> str:
@@ -424,7 +301,7 @@ class Delay(Parameter):
     def __init__(self, low: float, high: float, of: str = "measurements") -> None:
         if of not in ("measurements", "controls"):
             raise InputError(f"of is {of!r}: a delay is of measurements or of controls")
-        _set(self, low, high, of=of)
+        put(self, low, high, of=of)
 
     def __post_init__(self) -> None:
         Parameter.__post_init__(self)
@@ -444,9 +321,3 @@ class Delay(Parameter):
 
     def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
         """Nothing in the model: `Rollouts` applies it."""
-
-
-def _set(parameter: Parameter, low: float, high: float, **values: Any) -> None:
-    for name, value in {"low": low, "high": high, **values}.items():
-        object.__setattr__(parameter, name, value)
-    parameter.__post_init__()

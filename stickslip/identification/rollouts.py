@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from stickslip.errors import HealthWarning, InputError
 from stickslip.identification import measure
 from stickslip.identification.measure import Measure
-from stickslip.identification.parameters import Delay, Fields, Parameter
+from stickslip.identification.parameter import Fields, Parameter
+from stickslip.identification.parameters import Delay
 from stickslip.identification.trial import Trial
 from stickslip.physics.base import Physics
 from stickslip.simulation import Simulation

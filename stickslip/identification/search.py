@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickslip.errors import MissingExtra
-from stickslip.identification.parameters import Parameter
+from stickslip.identification.parameter import Parameter
 
 Array = NDArray[np.floating]
 Evaluate = Callable[[Array], Array]

@@ -36,7 +36,7 @@ def test_bounds_that_are_none_are_refused(make, message):
         (ServoGain("drive", 0.1, 2.0), "no actuator named 'drive'"),
         (ModelField("geom_size", (0, 7), 0.1, 2.0), r"geom_size\[0, 7\]: geom_size of a world has shape \(2, 3\)"),
         (ModelField("geom_shape", 0, 0.1, 2.0), "geom_shape"),
-        (Stiffness("box", 1e3, 1e6), "geom_stiffness"),
+        (Stiffness("box", 1e3, 1e6), "stiffness of box: only icf and cenic have it"),
         (Friction("floor", 0.001, 0.002), "no measurement depends on the friction of floor, .* name both"),
     ],
 )

@@ -29,9 +29,9 @@ class Identify:
     """There are no trials for a test; this must be said, and the result repeats it."""
     parameters: tuple[str, ...] = ()
     """What to identify, with bounds: friction:T=0.05:2, friction=0.05:2 (all geoms), pair-friction:PAIR=0.05:2,
-    mass:BODY=0.1:3, stiffness:GEOM=1e3:1e6, dissipation:GEOM=0.01:10, damping:JOINT=0.01:10,
-    dry-friction:JOINT=0.01:10, armature:JOINT=1e-3:1, gain:ACTUATOR=10:1000, delay:measurements=0:0.1,
-    delay:controls=0:0.1, field:geom_solref[3,0]=0.004:0.1."""
+    mass:BODY=0.1:3, stiffness:GEOM=1e3:1e6, dissipation:GEOM=0.01:10, modulus:GEOM=1e4:1e8,
+    static-friction:GEOM=0.1:2, damping:JOINT=0.01:10, dry-friction:JOINT=0.01:10, armature:JOINT=1e-3:1,
+    gain:ACTUATOR=10:1000, delay:measurements=0:0.1, delay:controls=0:0.1, field:geom_solref[3,0]=0.004:0.1."""
     physics: tuple[str, ...] = ("cone-sweep",)
     """Contact physics, one or several to compare, with parameters as in comfree:stiffness=0.55."""
     noise: tuple[float, ...] = ()
@@ -49,6 +49,8 @@ class Identify:
     """Seed of random numbers."""
     device: str | None = None
     """Device, such as cpu or cuda:0; default: the first GPU, or the CPU if there is none."""
+    threads: int = 1
+    """Threads that share the worlds, on a CPU."""
     out: Path = Path("out/identify")
     """Folder for fit.json and fit.png; with several physics, each name has that of its physics."""
     example: Path | None = None
