@@ -1,6 +1,7 @@
 """Env: many worlds of a task, torch in and torch out, on the device of the simulation."""
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import warp as wp
 from stickslip import compilation, spec
 from stickslip.envs.accounts import Accounts
 from stickslip.envs.control import Control
+from stickslip.envs.fused import Fused, fused
 from stickslip.envs.graph import Recorded, check_host_reads
 from stickslip.envs.kicks import Kicks
 from stickslip.envs.observe import Observer, one_each
@@ -40,6 +42,7 @@ class Env:
         check: look at actions and rewards on the host in each step, and raise; None: on a CPU. Otherwise they are
             looked at on the device, and `health` tells
         record: record a control step into a graph; None: on CUDA, if the physics can be captured
+        fuse: translate the task into a few kernels, see `fused`; None: on CUDA, if it can be done; True: or raise
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Env:
         autoreset: Autoreset = "same-step",
         check: bool | None = None,
         record: bool | None = None,
+        fuse: bool | None = None,
     ) -> None:
         if autoreset not in AUTORESET:
             raise InputError(f"autoreset is {autoreset!r}: it must be one of {', '.join(AUTORESET)}")
@@ -65,22 +69,26 @@ class Env:
         self._check = not sim.device.is_cuda if check is None else check
         self._record = self._may_record(record)
         self._seed = int(seed)
-        self._random = Random(self.nworld, seed, self.device)
+        self.random = Random(self.nworld, seed, self.device)
         memory = {name: torch.zeros((self.nworld, *shape), device=self.device) for name, shape in task.memory.items()}
         self._control = Control(task, sim.mjm, wp.to_torch(sim.ctrl, requires_grad=False))
         self.naction = self._control.naction
-        self.state = State(sim, self.naction, task.dt, memory, self._random)
+        self.state = State(sim, self.naction, task.dt, memory, self.random)
         self._kicks = Kicks(task, self.state)
         self._starts = Starts(sim, task, self.state, self._seed)
         self._accounts = Accounts(self.nworld, list(task.rewards), self.device, task.dt)
-        self._asked = torch.zeros((self.nworld, self.naction), device=self.device)
+        self.asked = torch.zeros((self.nworld, self.naction), device=self.device)
         self._everywhere = torch.ones(self.nworld, dtype=torch.bool, device=self.device)
         self._over = torch.zeros_like(self._everywhere)
         """Worlds whose episode has ended and that have not started again."""
+        self.made: dict[str, torch.Tensor] = {}
+        """What a control step gives, by name."""
         self._graph: Recorded | None = None
-        self._out: Step | None = None
         self._closed = False
         self._begin()
+        self._fused: Fused | None = None
+        if sim.device.is_cuda if fuse is None else fuse:
+            self._fused = fused(self, always=bool(fuse))
 
     def _may_record(self, record: bool | None) -> bool:
         possible = self.sim.device.is_cuda and self.sim.physics.capturable
@@ -93,9 +101,10 @@ class Env:
     def _begin(self) -> None:
         """Start all worlds, and check every term once."""
         sim, task, state = self.sim, self.task, self.state
-        sim.compile()
-        self._random.begin()
-        self._starts.start(self._everywhere)
+        self.random.begin()
+        self._starts.renew(self._everywhere)
+        self._starts.begin()
+        sim.kinematics()
         self._control.start(self._everywhere, state)
         for name, reward in task.rewards.items():
             one_each(f"reward {name!r}", reward.value, state)
@@ -132,7 +141,7 @@ class Env:
     def spread(self) -> None:
         """Set the worlds' clocks to random times of an episode, so that they do not all end at once."""
         if self.task.longest is not None:
-            self.elapsed = self._random.integers(0, self.task.longest - 1)[:, 0]
+            self.elapsed = self.random.integers(0, self.task.longest - 1)[:, 0]
 
     @property
     def nobservation(self) -> int:
@@ -165,12 +174,14 @@ class Env:
         if seed is not None:
             if mask is not None:
                 raise InputError("seed is for all worlds: leave out mask, or seed")
-            self._random.reseed(seed)
+            self.random.reseed(seed)
         chosen = self._everywhere if mask is None else torch.as_tensor(mask, dtype=torch.bool, device=self.device)
         if tuple(chosen.shape) != (self.nworld,):
             raise InputError(f"mask has shape {tuple(chosen.shape)}: it must be ({self.nworld},)")
-        self._random.begin()
-        self._restart(chosen)
+        self.random.begin()
+        self._starts.renew(chosen)
+        self._start()
+        self.sim.kinematics()
         return self._observer.observe(self.state, chosen)
 
     def step(self, action: Any) -> Step:
@@ -189,8 +200,10 @@ class Env:
             self._checked()
         else:
             self._advance()
-        assert self._out is not None
-        return self._out.clone() if self._graph is not None else self._out
+        if self._fused is not None:
+            return self._fused.step()
+        found = Step(**self.made)
+        return found.clone() if self._graph is not None else found
 
     def log(self) -> dict[str, float]:
         """Means over the episodes that ended since the last call, and counts; waits for the device."""
@@ -203,7 +216,7 @@ class Env:
     def health(self) -> list[str]:
         """What is wrong, one sentence each; empty if all is well. Waits for the device."""
         found = list(self.sim.health().messages)
-        for name, times in zip(self._names, self._accounts.unfit(), strict=True):
+        for name, times in zip(self._names, self._accounts.unfit.sum(dim=0).tolist(), strict=True):
             if times:
                 found.append(f"reward {name!r} was not finite {times} times and counted as 0: check what it divides by")
         return found
@@ -217,7 +230,7 @@ class Env:
     def close(self) -> None:
         """Drop the simulation."""
         self._closed = True
-        self._graph = None
+        self._graph = self._fused = None
 
     # --- a control step ---
 
@@ -240,15 +253,15 @@ class Env:
             if self.autoreset == "disabled" and bool(self._over.any()):
                 worlds = torch.nonzero(self._over)[:, 0].tolist()
                 raise InputError(f"the episode is over in {_these(worlds)}: start them with reset(mask)")
-        self._asked.copy_(given)
+        self.asked.copy_(given)
 
     def _checked(self) -> None:
         """Advance; if a part of the reward is not finite, raise, with everything as before."""
         with self._undone_on_error():
             self._advance()
-            for name, times in zip(self._names, self._accounts.unfit(), strict=True):
-                if times:
-                    worlds = torch.nonzero(self._unfit_worlds[name])[:, 0].tolist()
+            for name, times in zip(self._names, self._accounts.unfit.unbind(dim=1), strict=True):
+                worlds = torch.nonzero(times)[:, 0].tolist()
+                if worlds:
                     raise InputError(
                         f"reward {name!r} is not finite in {_these(worlds)}: check what it divides by; the worlds are "
                         "as before this step"
@@ -256,18 +269,18 @@ class Env:
 
     @contextmanager
     def _undone_on_error(self) -> Iterator[None]:
-        state, kept = self._kept()
+        state, kept = self.keep()
         try:
             yield
         except BaseException:  # also an error of a term, and Ctrl-C
-            self._put_back(state, kept)
+            self.put_back(state, kept)
             raise
 
-    def _kept(self) -> tuple[SimulationState, dict[str, torch.Tensor]]:
-        """A copy of everything, for `_put_back`."""
+    def keep(self) -> tuple[SimulationState, dict[str, torch.Tensor]]:
+        """A copy of everything, for `put_back`."""
         return self.sim.get_state(device=True), {name: tensor.clone() for name, tensor in self._buffers().items()}
 
-    def _put_back(self, state: SimulationState, kept: dict[str, torch.Tensor]) -> None:
+    def put_back(self, state: SimulationState, kept: dict[str, torch.Tensor]) -> None:
         """Bring everything back to where it was; sensors of force stay those of the last step."""
         self.sim.set_state(state)
         for name, tensor in self._buffers().items():
@@ -287,18 +300,69 @@ class Env:
             "observer": self._observer.buffers(),
         }
         inner = {f"{part}.{name}": tensor for part, found in parts.items() for name, tensor in found.items()}
-        return {**own, **inner, "over": self._over, "moment": self._random.moment}
+        return {**own, **inner, "over": self._over, "moment": self.random.moment}
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """All that the parts of a control step read and write, but what the state has, by name."""
+        starts = self._starts
+        own = {"asked": self.asked, "everywhere": self._everywhere, "mask": starts.mask, "ctrl": self._control.ctrl}
+        own |= {} if starts.sensors is None else {"sensors": starts.sensors}
+        return {**self._buffers(), **own, **starts.arrays, **{f"made.{name}": one for name, one in self.made.items()}}
+
+    def constants(self) -> list[torch.Tensor]:
+        """What the parts of a control step read and that is the same for all worlds, for ever."""
+        return [*self._control.constants(), *self._observer.constants()]
 
     def _advance(self) -> None:
-        """A control step; what it gives is in `_out`."""
-        state, task = self.state, self.task
-        self._random.begin()
-        refused = self._control.take(self._asked, state)
-        self._kicks.kick(state)
-        for first, n in self._control.pieces:
-            self._control.apply(first)
+        """A control step; what it gives is in `_made`."""
+        self.random.begin()
+        for k, (first, n) in enumerate(self._control.pieces):
+            self._do("act" if k == 0 else f"apply {first}")
             self.sim.step(n)
         self.sim.kinematics()
+        self._do("judge")
+        if self.autoreset != "disabled" and self._may_start():
+            self._starts.renew(self._starts.mask)
+            self._do("start")
+            self.sim.kinematics()
+            self._do("see")
+
+    def _may_start(self) -> bool:
+        """Whether worlds start; on a GPU, where nothing is asked, they might."""
+        return self._fused is not None or self.sim.device.is_cuda or bool(self._starts.mask.any())
+
+    def _do(self, part: str) -> None:
+        """A part of a control step: fused, or as it is written here."""
+        if self._fused is not None:
+            self._fused.run(part)
+        else:
+            self.parts()[part]()
+
+    @property
+    def mask(self) -> torch.Tensor:
+        """Worlds that start, (nworld,)."""
+        return self._starts.mask
+
+    def parts(self) -> dict[str, Callable[[], None]]:
+        """The parts of a control step between which the physics runs, in their order."""
+        later = self._control.pieces[1:]
+        return {
+            "act": self._act,
+            **{f"apply {first}": functools.partial(self._control.apply, first) for first, _ in later},
+            "judge": self._judge,
+            "start": self._start,
+            "see": self._see,
+        }
+
+    def _act(self) -> None:
+        """Actions and pushes."""
+        self._accounts.count("refused_actions", self._control.take(self.asked, self.state))
+        self._kicks.kick(self.state)
+        self._control.apply(0)
+
+    def _judge(self) -> None:
+        """Memory, ends, rewards and observations of the state after the timesteps; which worlds start."""
+        state, task = self.state, self.task
         state.elapsed += 1
         state.forget()
         if task.update is not None:
@@ -308,28 +372,23 @@ class Env:
         reward = self._reward(finite)
         final, final_critic = self._observer.observe(state)
         final, final_critic = (torch.where(finite[:, None], one, 0.0) for one in (final, final_critic))
+        starting = self._over.clone()
         if self.autoreset == "next-step":  # worlds that were over start now; this step was none of theirs
-            starting = self._over.clone()
             reward = torch.where(starting, 0.0, reward)
             terminated, truncated = terminated & ~starting, truncated & ~starting
-            done = terminated | truncated
-        else:
-            done = (terminated | truncated) & ~self._over
-            starting = done
-        self._accounts.count(~finite & done, refused)
+        done = (terminated | truncated) & ~starting
+        self._accounts.count("diverged", ~finite & done)
         self._accounts.end(done, state.elapsed, success, terminated)
         if task.curriculum is not None:
             state.done.copy_(done)
             state.succeeded.copy_(success)
             self._starts.remember("curriculum", task.curriculum(state), done)
-        if self.autoreset == "disabled":
+        if self.autoreset != "same-step":
             self._over |= done
-            observation, critic = final, final_critic
-        else:
-            observation, critic = self._started(starting, final, final_critic)
-            if self.autoreset == "next-step":
-                self._over.copy_(done)
-        self._out = Step(observation, critic, reward, terminated, truncated, final, final_critic, success)
+        self._starts.mask.copy_(starting if self.autoreset == "next-step" else done)
+        self.made = dict(
+            zip(Step.names(), (final, final_critic, reward, terminated, truncated, final, final_critic, success))
+        )
 
     def _ends(self, finite: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Which worlds end in a state of the task, which by time-out, and which have succeeded."""
@@ -345,49 +404,42 @@ class Env:
 
     def _reward(self, finite: torch.Tensor) -> torch.Tensor:
         """The sum of its parts; a part that is not finite counts as 0, and is counted."""
-        parts, unfit = [], {}
-        for name, reward in self.task.rewards.items():
-            value = reward.value(self.state).float() * (reward.weight if reward.once else reward.weight * self.dt)
-            fine = torch.isfinite(value)
-            unfit[name] = ~fine & finite & ~self._over
-            parts.append(torch.where(fine & finite, value, 0.0))
-        self._unfit_worlds = unfit
-        found = torch.stack(parts, dim=1)
-        self._accounts.add(torch.where(self._over[:, None], 0.0, found), torch.stack(list(unfit.values())).sum(dim=1))
+        rewards = self.task.rewards.values()
+        found = torch.stack([part.value(self.state).float() for part in rewards], dim=1)
+        found = found * self.state.constant(*(part.weight * (1.0 if part.once else self.dt) for part in rewards))
+        fine, counted = torch.isfinite(found), (finite & ~self._over)[:, None]
+        found = torch.where(fine & finite[:, None], found, 0.0)
+        self._accounts.add(torch.where(counted, found, 0.0), ~fine & counted)
         return found.sum(dim=1)
 
-    def _started(
-        self, starting: torch.Tensor, final: torch.Tensor, final_critic: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Start worlds; the observations of these, and of the others as they are."""
-        if not self.sim.device.is_cuda and not bool(starting.any()):
-            return final, final_critic
-        self._restart(starting)
-        observation, critic = self._observer.observe(self.state, starting)
-        return (
-            torch.where(starting[:, None], observation, final),
-            torch.where(starting[:, None], critic, final_critic),
-        )
-
-    def _restart(self, mask: torch.Tensor) -> None:
-        state = self.state
-        self._starts.start(mask)
+    def _start(self) -> None:
+        """Begin episodes in the worlds of the mask; their poses are left to find."""
+        state, mask = self.state, self._starts.mask
+        self._starts.begin()
         self._control.start(mask, state)
         self._kicks.start(mask, state)
         state.elapsed.copy_(torch.where(mask, 0, state.elapsed))
         self._over &= ~mask
 
+    def _see(self) -> None:
+        """The observations of worlds that start, and of the others as they are."""
+        self.state.forget()
+        mask = self._starts.mask[:, None]
+        observation, critic = self._observer.observe(self.state, self._starts.mask)
+        self.made["observation"] = torch.where(mask, observation, self.made["final"])
+        self.made["critic"] = torch.where(mask, critic, self.made["final_critic"])
+
     # --- the graph ---
 
     def _recorded(self) -> Recorded:
         """Run a control step until nothing is compiled or uploaded any longer, record it, and undo these runs."""
-        state, kept = self._kept()
+        state, kept = self.keep()
         with wp.ScopedDevice(self.sim.device), compilation.quiet():
             self._advance()
             check_host_reads(self.task, self.state)
             self._advance()
             graph = Recorded(self._advance, self.device)
-        self._put_back(state, kept)
+        self.put_back(state, kept)
         return graph
 
 

@@ -26,29 +26,32 @@ class Starts:
 
     def __init__(self, sim: Simulation, task: Task, state: State, seed: int) -> None:
         self._sim, self._task, self._state, self._seed = sim, task, state, seed
-        self._mask = torch.zeros(sim.nworld, dtype=torch.bool, device=state.device)
-        self._given = wp.from_torch(self._mask, dtype=wp.bool)
-        self._arrays = {name: wp.to_torch(getattr(sim, name), requires_grad=False) for name in self._possible()}
+        self.mask = torch.zeros(sim.nworld, dtype=torch.bool, device=state.device)
+        self._given = wp.from_torch(self.mask, dtype=wp.bool)
+        self.arrays = {name: wp.to_torch(getattr(sim, name), requires_grad=False) for name in self._possible()}
         try:
-            self._sensors: torch.Tensor | None = state.field("sensordata") if sim.mjm.nsensordata else None
+            self.sensors: torch.Tensor | None = state.field("sensordata") if sim.mjm.nsensordata else None
         except Unsupported:  # the physics has none
-            self._sensors = None
+            self.sensors = None
 
     def _possible(self) -> tuple[str, ...]:
         return WRITTEN if self._sim.mjm.nmocap else WRITTEN[:3]
 
-    def start(self, mask: torch.Tensor) -> None:
-        """Start episodes in the worlds of a mask."""
+    def renew(self, mask: torch.Tensor) -> None:
+        """Bring the worlds of a mask back to the start, with models drawn at random."""
         sim, task = self._sim, self._task
-        self._state.forget()
-        self._mask.copy_(mask)
+        self.mask.copy_(mask)
         if task.randomize:
             sim.randomize(self._given, seed=self._seed, **task.randomize)
         sim.reset(self._given)
-        self.remember("start", task.start(self._state), mask)
-        if self._sensors is not None:
-            self._sensors.copy_(torch.where(mask[:, None], 0.0, self._sensors))
-        sim.kinematics()
+        self._state.forget()
+
+    def begin(self) -> None:
+        """Write what the task starts with into the worlds of the last mask; poses are left to find."""
+        self._state.forget()
+        self.remember("start", self._task.start(self._state), self.mask)
+        if self.sensors is not None:
+            self.sensors.copy_(torch.where(self.mask[:, None], 0.0, self.sensors))
         self._state.forget()
 
     def remember(self, what: str, values: Mapping[str, Any], mask: torch.Tensor) -> None:
@@ -65,8 +68,8 @@ class Starts:
         self._state.forget()
 
     def _target(self, what: str, name: str) -> torch.Tensor:
-        if what == "start" and name in self._arrays:
-            return self._arrays[name]
+        if what == "start" and name in self.arrays:
+            return self.arrays[name]
         memory = self._state.memory
         if name not in memory:
             there = (*self._possible(), *memory) if what == "start" else memory

@@ -58,7 +58,9 @@ def environment(
     """
     chosen = dataclasses.replace(task, randomize={}) if nominal else task
     sim = Simulation(model_of(chosen), physics, nworld=nworld, device=device, timestep=chosen.timestep, threads=threads)
-    return Env(sim, chosen, seed=seed, autoreset="disabled", check=False)
+    env = Env(sim, chosen, seed=seed, autoreset="disabled", check=False)
+    sim.compile()
+    return env
 
 
 def play(env: Env, policy: Policy, seen: Callable[[Env], None] = lambda env: None) -> Episodes:
