@@ -102,7 +102,8 @@ class Env:
         """Start all worlds, and check every term once."""
         sim, task, state = self.sim, self.task, self.state
         self.random.begin()
-        self._starts.renew(self._everywhere)
+        self.mask.fill_(True)
+        self._starts.renew()
         self._starts.begin()
         sim.kinematics()
         self._control.start(self._everywhere, state)
@@ -179,7 +180,8 @@ class Env:
         if tuple(chosen.shape) != (self.nworld,):
             raise InputError(f"mask has shape {tuple(chosen.shape)}: it must be ({self.nworld},)")
         self.random.begin()
-        self._starts.renew(chosen)
+        self.mask.copy_(chosen)
+        self._starts.renew()
         self._start()
         self.sim.kinematics()
         return self._observer.observe(self.state, chosen)
@@ -322,7 +324,7 @@ class Env:
         self.sim.kinematics()
         self._do("judge")
         if self.autoreset != "disabled" and self._may_start():
-            self._starts.renew(self._starts.mask)
+            self._starts.renew()
             self._do("start")
             self.sim.kinematics()
             self._do("see")

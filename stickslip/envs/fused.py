@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import warp as wp
 
+from stickslip import compilation
 from stickslip.envs.step import Step
 from stickslip.envs.trace import C_TYPES, Node, Trace, place_of
 from stickslip.errors import Unsupported
@@ -89,7 +90,9 @@ class Fused:
         self._store = [_Store(env, made, kind) for kind in (torch.float32, torch.bool)]
         env.made = {name: tensor for store in self._store for name, tensor in store.views().items()}
         self._parts = {name: self._translated(twin, run) for name, run in _parts(twin).items()}
-        self._check()
+        compilation.load_kernels(lambda: [part.run(self._random) for part in self._parts.values()], env.sim.device)
+        with compilation.quiet():
+            self._check()
 
     def _translated(self, twin: Any, run: Any) -> Part:
         env, random, begun, made = self._env, twin.random, twin.random.place, dict(twin.made)

@@ -37,17 +37,16 @@ class Starts:
     def _possible(self) -> tuple[str, ...]:
         return WRITTEN if self._sim.mjm.nmocap else WRITTEN[:3]
 
-    def renew(self, mask: torch.Tensor) -> None:
-        """Bring the worlds of a mask back to the start, with models drawn at random."""
+    def renew(self) -> None:
+        """Bring the worlds of the mask back to the start, with models drawn at random."""
         sim, task = self._sim, self._task
-        self.mask.copy_(mask)
         if task.randomize:
             sim.randomize(self._given, seed=self._seed, **task.randomize)
         sim.reset(self._given)
         self._state.forget()
 
     def begin(self) -> None:
-        """Write what the task starts with into the worlds of the last mask; poses are left to find."""
+        """Write what the task starts with into the worlds of the mask; poses are left to find."""
         self._state.forget()
         self.remember("start", self._task.start(self._state), self.mask)
         if self.sensors is not None:
