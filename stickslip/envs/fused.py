@@ -1,17 +1,20 @@
-"""The parts of a control step as one kernel each: the torch operators of a task, translated for one world per thread.
+"""The parts of a control step as one kernel each: torch operators, translated for one world per thread.
 
-What the parts do is written once, in torch (`Env.parts`). An environment of one world runs them, `trace` notes what they
-do to single numbers, and this makes C of it. A part that launches hundreds of kernels becomes one.
+What the parts do is written once, in torch (`cycle`). A cycle of one world runs them, `trace` notes what they do to
+single numbers, and this makes C of it. A part that launches hundreds of kernels becomes one.
 """
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import warp as wp
 
 from stickslip import compilation
+from stickslip.envs.cycle import Cycle
+from stickslip.envs.random import Random
 from stickslip.envs.step import Step
 from stickslip.envs.trace import C_TYPES, Node, Trace, place_of
 from stickslip.errors import Unsupported
@@ -21,13 +24,14 @@ BLOCK = 64
 """Threads of a block: few, so that some thousand worlds are spread over a whole GPU."""
 
 
-def fused(env: Any, *, always: bool) -> "Fused | None":
-    """The parts of a control step of an environment; None, or Unsupported with `always`, if they cannot be translated."""
+def fused(cycle: Cycle, *, always: bool) -> "Fused | None":
+    """Let a cycle run translated parts; None, or Unsupported with `always`, if that cannot be done."""
     try:
-        return Fused(env)
+        return Fused(cycle)
     except Unsupported as error:
         if always:
-            raise Unsupported(f"fuse=True: task {env.task.name!r} cannot be translated: {error}; leave it out") from None
+            name = cycle.task.name
+            raise Unsupported(f"fuse=True: task {name!r} cannot be translated: {error}; leave it out") from None
         return None
 
 
@@ -63,7 +67,7 @@ class Part:
         self._table = wp.array([place.data_ptr() for place in places], dtype=wp.uint64, device=device)
         self._nworld, self._device, self._draws = places[0].shape[0], device, draws
 
-    def run(self, random: Any) -> None:
+    def run(self, random: Random) -> None:
         """Do it in all worlds."""
         inputs = [random.place, wp.from_torch(random.moment, dtype=wp.int32), self._table]
         wp.launch(self._kernel, self._nworld, inputs=inputs, device=self._device, block_dim=BLOCK)
@@ -71,31 +75,36 @@ class Part:
 
 
 class Fused:
-    """The parts of a control step of an environment, translated.
+    """The parts of a control step, translated.
 
     Args:
-        env: the environment; what it gives is from now on in tensors that each step fills again
+        cycle: what runs them from now on; what it gives is in tensors that each step fills again
     """
 
-    def __init__(self, env: Any) -> None:
-        inner = env.sim.physics
+    def __init__(self, cycle: Cycle) -> None:
+        inner: Any = cycle.sim.physics
         physics = getattr(inner, "physics", inner)  # of threads
-        sim = Simulation(env.sim.mjm, physics, nworld=1, device=env.sim.device.alias)
-        twin = type(env)(sim, env.task, autoreset=env.autoreset, check=False, record=False, fuse=False)
-        for run in _parts(twin).values():  # makes the constants, and views of arrays
+        sim = Simulation(cycle.sim.mjm, physics, nworld=1, device=cycle.sim.device.alias)
+        twin = Cycle(sim, cycle.task, 0, cycle.autoreset)
+        twin.random.begin()
+        for run in twin.parts().values():  # makes the constants, and views of arrays
             run()
-        self._env = env
-        self._random = env.random
-        made = {name: tensor for name, tensor in twin.made.items()}
-        self._store = [_Store(env, made, kind) for kind in (torch.float32, torch.bool)]
-        env.made = {name: tensor for store in self._store for name, tensor in store.views().items()}
-        self._parts = {name: self._translated(twin, run) for name, run in _parts(twin).items()}
-        compilation.load_kernels(lambda: [part.run(self._random) for part in self._parts.values()], env.sim.device)
-        with compilation.quiet():
-            self._check()
+        self._cycle = cycle
+        self._stores = [_Store(cycle, twin.made, kind) for kind in (torch.float32, torch.bool)]
+        before, cycle.made = cycle.made, {name: one for store in self._stores for name, one in store.views().items()}
+        try:
+            twin.random.begin()
+            parts = {name: self._translated(twin, run) for name, run in twin.parts().items()}
+            compilation.load_kernels(lambda: [part.run(cycle.random) for part in parts.values()], cycle.sim.device)
+            with compilation.quiet():
+                self._check(parts)
+        except BaseException:
+            cycle.made = before
+            raise
+        cycle.substitutes = {name: functools.partial(part.run, cycle.random) for name, part in parts.items()}
 
-    def _translated(self, twin: Any, run: Any) -> Part:
-        env, random, begun, made = self._env, twin.random, twin.random.place, dict(twin.made)
+    def _translated(self, twin: Cycle, run: Callable[[], None]) -> Part:
+        cycle, random, begun, made = self._cycle, twin.random, twin.random.place, dict(twin.made)
         given = twin.tensors()
         trace = Trace([*twin.constants(), *twin.state.constants()])
         random.seen = lambda numbers, place, normal: trace.drawn(numbers, place - begun, normal)
@@ -104,73 +113,64 @@ class Fused:
                 run()
         finally:
             random.seen = None
-        ours = env.tensors()
+        ours = cycle.tensors()
         known = {place_of(tensor): (ours[name], tensor) for name, tensor in reversed(given.items())}
         for key, view in twin.state.views().items():
-            known.setdefault(place_of(view), (env.state.view(key), view))
+            known.setdefault(place_of(view), (cycle.state.view(key), view))
         tensors = []
         for place, leaf in trace.leaves.items():
             if place not in known:
                 raise Unsupported(f"a tensor of shape {tuple(leaf.tensor.shape)} that is not of the state")
             tensors.append(known[place][0])
-            if tensors[-1].shape != (env.nworld, *leaf.tensor.shape[1:]):
+            if tensors[-1].shape != (cycle.nworld, *leaf.tensor.shape[1:]):
                 raise Unsupported(f"a tensor of shape {tuple(tensors[-1].shape)}: the first axis must be worlds")
         new = {name: tensor for name, tensor in twin.made.items() if made.get(name) is not tensor}
-        return Part(trace, tensors, [(env.made[name], trace.of(one)) for name, one in new.items()], random.place - begun)
-
-    def run(self, part: str) -> None:
-        """Do a part."""
-        self._parts[part].run(self._random)
+        results = [(cycle.made[name], trace.of(one)) for name, one in new.items()]
+        return Part(trace, tensors, results, random.place - begun)
 
     def step(self) -> Step:
         """A copy of what the last control step gave."""
-        views = {name: tensor for store in self._store for name, tensor in store.views(copy=True).items()}
-        return Step(**views)
+        return Step(**{name: one for store in self._stores for name, one in store.views(copy=True).items()})
 
-    def _check(self) -> None:
+    def _check(self, parts: dict[str, Part]) -> None:
         """Raise Unsupported if a part does something else than before: what reads other worlds cannot be translated."""
-        env, made = self._env, self._env.made
-        state, kept = env.keep()
-        env.made = {}
-        env.random.begin()
-        env.asked.copy_(env.random.uniform(-1.0, 1.0, env.naction))
-        for name, run in env.parts().items():
-            if name == "start":
-                env.mask.copy_(torch.arange(env.nworld, device=env.device) % 2 == 0)
-            own, place = {**env.tensors(), **{f"made.{key}": one for key, one in made.items()}}, env.random.place
-            before = {key: one.clone() for key, one in own.items()}
-            self._parts[name].run(self._random)
-            ours = {key: one.clone() for key, one in own.items()}
-            for key, one in own.items():
-                one.copy_(before[key])
-            env.random.place = place
-            run()
-            theirs = env.tensors()
-            for key, one in env.made.items():
-                made[key].copy_(one)
-            for key, one in theirs.items():
-                if not _agree(ours[key], one):
-                    raise Unsupported(f"{key!r} comes out otherwise in {name!r}: does a term read other worlds?")
-        env.put_back(state, kept)
-        env.made = made
+        cycle, made = self._cycle, self._cycle.made
+        state, kept = cycle.keep()
+        cycle.random.begin()
+        cycle.asked.copy_(cycle.random.uniform(-1.0, 1.0, cycle.naction))
+        try:
+            for name, run in cycle.parts().items():
+                if name == "start":
+                    cycle.mask.copy_(torch.arange(cycle.nworld, device=cycle.device) % 2 == 0)
+                cycle.made = made
+                place, before = cycle.random.place, {key: one.clone() for key, one in cycle.tensors().items()}
+                parts[name].run(cycle.random)
+                ours = {key: one.clone() for key, one in cycle.tensors().items()}
+                for key, one in cycle.tensors().items():
+                    one.copy_(before[key])
+                cycle.random.place = place
+                cycle.made = dict(made)
+                run()
+                for key, one in cycle.tensors().items():
+                    if not _agree(ours[key], one):
+                        raise Unsupported(f"{key!r} comes out otherwise in {name!r}: does a term read other worlds?")
+                for key, one in cycle.made.items():
+                    made[key].copy_(one)
+        finally:
+            cycle.made = made
+            cycle.put_back(state, kept)
 
 
 class _Store:
     """Tensors of one type in one piece of memory, so that they are copied at once."""
 
-    def __init__(self, env: Any, made: dict[str, torch.Tensor], dtype: torch.dtype) -> None:
-        self._shapes = {name: (env.nworld, *one.shape[1:]) for name, one in made.items() if one.dtype is dtype}
-        self._all = torch.zeros(sum(map(math.prod, self._shapes.values())), dtype=dtype, device=env.device)
+    def __init__(self, cycle: Cycle, made: dict[str, torch.Tensor], dtype: torch.dtype) -> None:
+        self._shapes = {name: (cycle.nworld, *one.shape[1:]) for name, one in made.items() if one.dtype is dtype}
+        self._all = torch.zeros(sum(map(math.prod, self._shapes.values())), dtype=dtype, device=cycle.device)
 
     def views(self, *, copy: bool = False) -> dict[str, torch.Tensor]:
         parts = (self._all.clone() if copy else self._all).split([math.prod(shape) for shape in self._shapes.values()])
         return {name: part.view(shape) for (name, shape), part in zip(self._shapes.items(), parts, strict=True)}
-
-
-def _parts(twin: Any) -> dict[str, Any]:
-    """The parts of a control step, from its beginning."""
-    twin.random.begin()
-    return twin.parts()
 
 
 def _agree(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -1,8 +1,8 @@
 """A part of a control step as a list of operations on single numbers: what its torch operators do to one world.
 
-Operators run as usual on an environment of one world, and are noted. In the place of each tensor there is one of the
-same shape whose entries are the numbers of nodes. Views, `cat`, `stack` and writes in place are done to these tensors by
-the operators themselves; arithmetic gives new nodes, the same one for the same operation.
+Operators run as usual on tensors of one world, and are noted. Beside each tensor there is one of the same shape whose
+entries are the numbers of nodes. Views, `cat`, `stack` and writes in place are done to these by the operators
+themselves; arithmetic gives new nodes, the same one for the same operation.
 """
 
 import math
@@ -17,12 +17,15 @@ from stickslip.errors import Unsupported
 C_TYPES = {torch.float32: "float", torch.bool: "bool", torch.int64: "long long", torch.int32: "int"}
 
 _FLOAT = {
-    **{name: f"::{name}f({{}})" for name in ("sin", "cos", "tan", "exp", "log", "sqrt", "tanh", "acos", "asin", "atan")},
+    **{
+        name: f"::{name}f({{}})" for name in ("sin", "cos", "tan", "exp", "log", "sqrt", "tanh", "acos", "asin", "atan")
+    },
     **{name: f"::{name}f({{}})" for name in ("floor", "ceil")},
     "rsqrt": "1.0f / ::sqrtf({})",
     "reciprocal": "1.0f / {}",
     "sigmoid": "1.0f / (1.0f + ::expf(-{}))",
     "atan2": "::atan2f({}, {})",
+    "pow": "::powf({}, {})",
 }
 _ANY = {
     "neg": "-{}",
@@ -32,8 +35,8 @@ _ANY = {
     "mul": "{} * {}",
     "maximum": "({0} != {0} || {0} > {1} ? {0} : {1})",
     "minimum": "({0} != {0} || {0} < {1} ? {0} : {1})",
-    "clamp_min": "({0} < {1} ? {1} : {0})",
-    "clamp_max": "({0} > {1} ? {1} : {0})",
+    "clamp_min": "({0} < {1} || {1} != {1} ? {1} : {0})",
+    "clamp_max": "({0} > {1} || {1} != {1} ? {1} : {0})",
 }
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _LOGIC = {"and": "&", "or": "|", "xor": "^"}
@@ -220,8 +223,13 @@ class Trace(TorchDispatchMode):
         return self._each(text, dtype, operands)
 
     def _divided(self, rounding: str, operands: list[Any], dtype: torch.dtype) -> torch.Tensor:
-        if dtype is torch.float32 and rounding in ("", "floor"):
-            return self._each("::floorf({} / {})" if rounding else "{} / {}", dtype, operands)
+        if dtype is torch.float32 and not rounding:
+            return self._each("{} / {}", dtype, operands)
+        if dtype is torch.float32 and rounding == "floor":
+            rest = _Nodes(self._each("::fmodf({}, {})", dtype, operands))
+            whole = _Nodes(self._each("({} - {}) / {}", dtype, [operands[0], rest, operands[1]]))
+            text = "({1} == 0 ? {0} / {1} : ::floorf({3} + ({2} != 0 && ({1} < 0) != ({2} < 0) ? -0.5f : 0.5f)))"
+            return self._each(text, dtype, [*operands, rest, whole])
         if rounding == "floor":
             return self._each("({0} / {1} - ({0} % {1} != 0 && ({0} < 0) != ({1} < 0)))", dtype, operands)
         raise Unsupported(f"torch's div of {dtype}, rounding {rounding!r}")
@@ -230,7 +238,9 @@ class Trace(TorchDispatchMode):
         x, y = (nodes.unbind(dim) for nodes in torch.broadcast_tensors(a.nodes, b.nodes))
 
         def part(i: int, j: int) -> torch.Tensor:
-            pair = [_Nodes(self._each("{} * {}", torch.float32, [_Nodes(x[k]), _Nodes(y[n])])) for k, n in ((i, j), (j, i))]
+            pair = [
+                _Nodes(self._each("{} * {}", torch.float32, [_Nodes(x[k]), _Nodes(y[n])])) for k, n in ((i, j), (j, i))
+            ]
             return self._each("{} - {}", torch.float32, pair)
 
         return torch.stack([part(1, 2), part(2, 0), part(0, 1)], dim)
@@ -243,7 +253,9 @@ class Trace(TorchDispatchMode):
         dims = range(nodes.ndim) if dims is None or dims == [] else [dims] if isinstance(dims, int) else dims
         dims = [dim % nodes.ndim for dim in dims]
         rest = [dim for dim in range(nodes.ndim) if dim not in dims]
-        shape = [1 if dim in dims else n for dim, n in enumerate(nodes.shape)] if keep else [nodes.shape[d] for d in rest]
+        shape = (
+            [1 if dim in dims else n for dim, n in enumerate(nodes.shape)] if keep else [nodes.shape[d] for d in rest]
+        )
         columns = nodes.permute(*rest, *dims).reshape(math.prod(nodes.shape[d] for d in rest), -1)
         if order is not None:
             if order != 2:

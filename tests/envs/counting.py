@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 import warp as wp
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -47,7 +48,7 @@ def count(env: Env) -> Launches:
     for _ in range(2):
         env.step(torch.zeros((env.nworld, env.naction)))
     launches = Launches()
-    sim, kind = env.sim, type(env.sim)
+    cycle, kind = env.cycle, type(env.sim)
 
     def within(phase: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*args: Any, **kwargs: Any) -> Any:
@@ -61,9 +62,8 @@ def count(env: Env) -> Launches:
 
     def noting(call: Callable[..., Any]) -> Callable[..., Any]:
         def noted(*args: Any, **kwargs: Any) -> Any:
-            dim = kwargs.get("dim", args[1] if call.__name__ == "launch" and len(args) > 1 else 1)
-            sizes = dim if isinstance(dim, (tuple, list)) else (dim,)
-            launches.counts[launches.phase] += 0 not in sizes and getattr(args[0], "size", 1) > 0
+            dim: Any = kwargs.get("dim", args[1] if call.__name__ == "launch" and len(args) > 1 else 1)
+            launches.counts[launches.phase] += 0 not in np.atleast_1d(dim) and getattr(args[0], "size", 1) > 0
             return call(*args, **kwargs)
 
         return noted
@@ -73,11 +73,10 @@ def count(env: Env) -> Launches:
     places = [(module, name) for module in (context, wp) for name in ("launch", "copy")]
     places += [(wp.array, "zero_"), (wp.array, "fill_")]
     swaps += [(owner, name, noting(getattr(owner, name))) for owner, name in places]
-    swaps += [(env, "_do", lambda part: within(part, do)(part)), (env, "_may_start", lambda: True)]
-    do = env._do
-    assert sim is env.sim
+    do = cycle._do
+    swaps += [(cycle, "_do", lambda part: within(part, do)(part)), (cycle, "_may_start", lambda: True)]
     with _swapped(swaps), launches:
-        env._advance()
+        cycle.advance()
     return launches
 
 

@@ -136,7 +136,7 @@ def test_latency(lag: int) -> None:
 def test_latency_is_each_worlds_own() -> None:
     env = env_of(64, action=Action(delay=(1, 4)))
     env.reset()
-    lag = env._control.buffers()["lag"]
+    lag = env.cycle.control.buffers()["lag"]
     assert sorted(set(lag.tolist())) == [1, 2, 3, 4]
 
 
@@ -298,7 +298,7 @@ def everything(env) -> dict[str, np.ndarray]:
     state = env.sim.state
     return {
         **{name: np.array(part) for name, part in state.parts.items()},
-        **{name: tensor.numpy().copy() for name, tensor in env._buffers().items()},
+        **{name: tensor.numpy().copy() for name, tensor in env.cycle.buffers().items()},
     }
 
 
