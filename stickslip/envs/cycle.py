@@ -62,7 +62,7 @@ class Cycle:
         sim, task, state = self.sim, self.task, self.state
         self.random.begin()
         self.mask.fill_(True)
-        self.starts.renew()
+        self._renew()
         self.starts.begin()
         sim.kinematics()
         self.control.start(self._everywhere, state)
@@ -105,17 +105,19 @@ class Cycle:
         starts = self.starts
         own = {"asked": self.asked, "everywhere": self._everywhere, "mask": starts.mask, "ctrl": self.control.ctrl}
         own |= {} if starts.sensors is None else {"sensors": starts.sensors}
+        own |= {} if starts.servos is None else starts.servos.drawn
         return {**self.buffers(), **own, **starts.arrays, **{f"made.{name}": one for name, one in self.made.items()}}
 
     def constants(self) -> list[torch.Tensor]:
         """What the parts of a control step read and that is the same for all worlds, for ever."""
-        return [*self.control.constants(), *self.observer.constants()]
+        servos = self.starts.servos
+        return [*self.control.constants(), *self.observer.constants(), *(servos.constants() if servos else [])]
 
     def reset(self, mask: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
         """Start all worlds, or those in a mask; the observations of all, for policy and critic."""
         self.mask.copy_(self._everywhere if mask is None else mask)
         self.random.begin()
-        self.starts.renew()
+        self._renew()
         self._start()
         self.sim.kinematics()
         return self.observer.observe(self.state, self.mask)
@@ -134,10 +136,16 @@ class Cycle:
         self.sim.kinematics()
         self._do("judge")
         if self.autoreset != "disabled" and self._may_start():
-            self.starts.renew()
+            self._renew(self._do)
             self._do("start")
             self.sim.kinematics()
             self._do("see")
+
+    def _renew(self, do: Callable[[str], None] | None = None) -> None:
+        """Bring the worlds of the mask back to the start, with models drawn at random."""
+        if self.starts.servos is not None:
+            do("servos") if do else self.starts.servos.draw()
+        self.starts.renew()
 
     def _may_start(self) -> bool:
         """Whether worlds start; on a GPU, where nothing is asked, they might."""
@@ -154,6 +162,7 @@ class Cycle:
             "act": self._act,
             **{f"apply {first}": functools.partial(self.control.apply, first) for first, _ in later},
             "judge": self._judge,
+            **({} if self.starts.servos is None else {"servos": self.starts.servos.draw}),
             "start": self._start,
             "see": self._see,
         }

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 import warp as wp
 
+from stickslip.envs.servos import Servos
 from stickslip.envs.state import State
 from stickslip.envs.task import Task
 from stickslip.errors import InputError, Unsupported, unknown
@@ -29,6 +30,7 @@ class Starts:
         self.mask = torch.zeros(sim.nworld, dtype=torch.bool, device=state.device)
         self._given = wp.from_torch(self.mask, dtype=wp.bool)
         self.arrays = {name: wp.to_torch(getattr(sim, name), requires_grad=False) for name in self._possible()}
+        self.servos = None if task.gains is None else Servos(sim, task, state.random)
         try:
             self.sensors: torch.Tensor | None = state.field("sensordata") if sim.mjm.nsensordata else None
         except Unsupported:  # the physics has none
@@ -42,6 +44,8 @@ class Starts:
         sim, task = self._sim, self._task
         if task.randomize:
             sim.randomize(self._given, seed=self._seed, **task.randomize)
+        if self.servos is not None:
+            self.servos.write(self._given)
         sim.reset(self._given)
         self._state.forget()
 

@@ -191,7 +191,7 @@ class Trace(TorchDispatchMode):
             for bound, text in ((low, "clamp_min"), (high, "clamp_max")):
                 if bound is not None:
                     other = _Nodes(self.of(bound)) if isinstance(bound, torch.Tensor) else bound
-                    found = _Nodes(self._each(_ANY[text], dtype, [found, other]))
+                    found = _Nodes(self._each(text, dtype, [found, other]))
             return self._cast(found.nodes, dtype)
         if name in _COMPARE:
             return self._each(f"{{}} {_COMPARE[name]} {{}}", torch.bool, operands, [torch.result_type(*args[:2])] * 2)
@@ -295,6 +295,9 @@ class Trace(TorchDispatchMode):
             self._cast(one.nodes, kind) if isinstance(one, _Nodes) else torch.tensor(self._number(one, kind))
             for one, kind in zip(operands, types or [dtype] * len(operands), strict=True)
         ]
+        text = _ANY.get(text, text)
+        if not dtype.is_floating_point:  # a whole number is always itself
+            text = text.replace("{0} != {0} || ", "").replace(" || {1} != {1}", "")
         taken = torch.broadcast_tensors(*taken)
         rows = zip(*(nodes.reshape(-1).tolist() for nodes in taken), strict=True)
         found = [row[0] if text == "{}" else self._node(text, row, dtype) for row in rows]
