@@ -90,6 +90,11 @@ class Env:
         return spec.written(inner.name, inner)
 
     @property
+    def fused(self) -> bool:
+        """Whether the parts of a control step are translated into a kernel each."""
+        return self._fused is not None
+
+    @property
     def elapsed(self) -> torch.Tensor:
         """Control steps since the start of each episode, (nworld,)."""
         return self.state.elapsed

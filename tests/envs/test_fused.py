@@ -183,6 +183,7 @@ def test_what_cannot_be_translated_is_left_as_it_is(term: Any, said: str) -> Non
     task = dataclasses.replace(CART, observations={"o": Observed(term)})
     env = make(task, "comfree", nworld=5, device="cpu")
     env.reset()
+    assert not env.fused
     assert fused(env.cycle, always=False) is None
     with pytest.raises(ss.Unsupported) as error:
         fused(env.cycle, always=True)
