@@ -48,6 +48,7 @@ SLOW = {
     r"test_simulation_sequences.py::.*(-all-|some-2)": "more sequences",
     r"test_examples.py::test_(scm|friction)": "programs whose calls physics/test_scm.py tests",
     r"test_examples.py::test_without_jax_an_example_ends.*identify": "a second example, as the first",
+    r"envs/test_fused.py::test_tasks.*(lift|stack|peg|hand|g1)": "more tasks",
     r"test_plan.py::test_a_task_of_a_file_is_planned": "a trial to its end; the tests beside it read the same file",
     r"mpc/test_menagerie.py::test_mppi_plans": "a hand beside the one that is there",
 }

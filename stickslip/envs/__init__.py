@@ -1,7 +1,7 @@
 """Environments for reinforcement learning: many worlds of a task, torch in and torch out, on the device.
 
 - `task`: what a task is; `state`: what its terms see; `tasks`: those that come with stickslip
-- `env`: a control step; `control`, `kicks`, `starts`, `observe`, `accounts`, `random`: its parts
+- `env`: a control step; `cycle`, `control`, `kicks`, `starts`, `servos`, `observe`, `accounts`, `random`: its parts
 - `graph`: a control step as one graph, on CUDA
 - `group`: environments of several physics as one
 - `gymnasium`, `registration`, `rsl_rl`: adapters
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stickslip.envs.state import State as State
     from stickslip.envs.step import Step as Step
     from stickslip.envs.task import Action as Action
+    from stickslip.envs.task import Gains as Gains
     from stickslip.envs.task import Observed as Observed
     from stickslip.envs.task import Push as Push
     from stickslip.envs.task import Reward as Reward
@@ -33,6 +34,7 @@ _WHERE = {
     "make_group": "factory",
     "State": "state",
     "Action": "task",
+    "Gains": "task",
     "Observed": "task",
     "Push": "task",
     "Reward": "task",

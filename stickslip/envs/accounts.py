@@ -1,4 +1,7 @@
-"""What happened in episodes: returns, lengths, successes, parts of the reward; counted on the device."""
+"""What happened in episodes: returns, lengths, successes, parts of the reward; counted on the device, by world.
+
+Worlds are added up when somebody asks, so that a control step has nothing to do with more than one world at once.
+"""
 
 from collections.abc import Sequence
 
@@ -25,10 +28,10 @@ class Accounts:
         self._dt = dt
         self._terms = torch.zeros((nworld, len(terms)), device=device)  # of the episodes that go on
         n = 1 + len(self.names)
-        self._sums, self._lately = (torch.zeros(n, device=device) for _ in range(2))
-        self._counts = torch.zeros(len(COUNTS), dtype=torch.int64, device=device)
-        self._unfit = torch.zeros(len(terms), dtype=torch.int64, device=device)
-        self._unit = torch.tensor([1.0], device=device)
+        self._sums, self._lately = (torch.zeros((nworld, n), device=device) for _ in range(2))
+        self._counts = torch.zeros((nworld, len(COUNTS)), dtype=torch.int64, device=device)
+        self.unfit = torch.zeros((nworld, len(terms)), dtype=torch.int64, device=device)
+        """How often each part of the reward was not finite, since the start, (nworld, nterm)."""
 
     def buffers(self) -> dict[str, torch.Tensor]:
         """What is kept from step to step."""
@@ -37,42 +40,38 @@ class Accounts:
             "sums": self._sums,
             "lately": self._lately,
             "counts": self._counts,
-            "unfit": self._unfit,
+            "unfit": self.unfit,
         }
 
     def add(self, rewards: torch.Tensor, unfit: torch.Tensor) -> None:
-        """Add a step's parts of the reward, (nworld, nterm), and how many were not finite, (nterm,)."""
+        """Add a step's parts of the reward, and which were not finite, (nworld, nterm) each."""
         self._terms += rewards
-        self._unfit += unfit
+        self.unfit += unfit
 
     def end(self, done: torch.Tensor, elapsed: torch.Tensor, success: torch.Tensor, terminated: torch.Tensor) -> None:
         """Count the episodes that end here."""
         seconds = self._dt * elapsed
-        each = torch.stack([self._terms.sum(dim=1), seconds, success.float(), terminated.float()], dim=1)
-        rows = torch.cat([self._unit.expand(len(done), 1), each, self._terms], dim=1)
-        ended = torch.where(done[:, None], rows, 0.0).sum(dim=0)
+        each = torch.stack([done.float(), self._terms.sum(dim=1), seconds, success.float(), terminated.float()], dim=1)
+        ended = torch.where(done[:, None], torch.cat([each, self._terms], dim=1), 0.0)
         self._sums += ended
         self._lately.mul_(LATELY).add_(ended)
         self._terms.copy_(torch.where(done[:, None], 0.0, self._terms))
 
-    def count(self, diverged: torch.Tensor, refused: torch.Tensor) -> None:
-        """Count worlds that are no longer finite, and actions that were not."""
-        self._counts += torch.stack([diverged.sum(), refused])
+    def count(self, name: str, worlds: torch.Tensor) -> None:
+        """Count worlds under a name of `COUNTS`, (nworld,) of bool."""
+        self._counts[:, COUNTS.index(name)] += worlds
 
     def lately(self) -> dict[str, torch.Tensor]:
         """Means over the episodes that ended lately, about the last hundred control steps, on the device."""
-        means = self._lately[1:] / self._lately[:1].clamp(min=1e-6)
+        sums = self._lately.sum(dim=0)
+        means = sums[1:] / sums[:1].clamp(min=1e-6)
         return dict(zip(self.names, means, strict=True))
 
     def taken(self) -> dict[str, float]:
         """Means over the episodes that ended since the last call, and counts; waits for the device."""
-        sums, counts = self._sums.tolist(), self._counts.tolist()
+        sums, counts = self._sums.double().sum(dim=0).tolist(), self._counts.sum(dim=0).tolist()
         self._sums.zero_()
         self._counts.zero_()
         n = sums[0]
         means = {name: value / n for name, value in zip(self.names, sums[1:], strict=True)} if n else {}
         return {"episodes": n, **means, **dict(zip(COUNTS, map(float, counts), strict=True))}
-
-    def unfit(self) -> list[int]:
-        """How often each part of the reward was not finite, since the start."""
-        return [int(n) for n in self._unfit.tolist()]

@@ -40,11 +40,11 @@ class Control:
 
         self.limit, self._relative = float(action.limit), action.relative
         self._scale, self._offset, self._low, self._high = put(scale), put(offset), put(low), put(high)
-        self._ctrl = ctrl
+        self.ctrl = ctrl
         self._ids = None if ids == list(range(mjm.nu)) else torch.tensor(ids, device=device)
         self._decimation, self._delay = task.decimation, action.delay
         kept = 1 + -(-action.delay[1] // task.decimation)
-        self._targets = torch.zeros((kept, ctrl.shape[0], len(ids)), device=device)
+        self._targets = torch.zeros((ctrl.shape[0], kept, len(ids)), device=device)  # the latest first
         self._lag = torch.zeros(ctrl.shape[0], dtype=torch.int64, device=device)
         self._steps = torch.arange(kept, device=device)
         self.naction = len(ids)
@@ -60,35 +60,38 @@ class Control:
         """What is kept from step to step."""
         return {"targets": self._targets, "lag": self._lag}
 
+    def constants(self) -> list[torch.Tensor]:
+        """What is the same for all worlds."""
+        found = [self._scale, self._offset, self._low, self._high, self._steps]
+        return found if self._ids is None else [*found, self._ids]
+
     def take(self, asked: torch.Tensor, state: State) -> torch.Tensor:
-        """Take actions; worlds with one that is not finite go on with their last one. Returns how many those are."""
+        """Take actions; worlds with one that is not finite go on with their last one. Returns which those are."""
         fine = torch.isfinite(asked).all(dim=1)
         state.previous.copy_(state.action)
         clipped = asked.clamp(-self.limit, self.limit)
         state.action.copy_(torch.where(fine[:, None], clipped, state.action))
-        base = self._targets[0] if self._relative else self._offset
+        base = self._targets[:, 0] if self._relative else self._offset
         target = torch.clamp(base + self._scale * state.action, self._low, self._high)
-        for i in range(len(self._targets) - 1, 0, -1):
-            self._targets[i].copy_(self._targets[i - 1])
-        self._targets[0].copy_(target)
-        return (~fine).sum()
+        self._targets.copy_(torch.cat([target[:, None], self._targets[:, :-1]], dim=1))
+        return ~fine
 
     def apply(self, k: int) -> None:
         """Write the controls of timestep k of the control step."""
-        target = self._targets[0]
-        if len(self._targets) > 1:
+        target = self._targets[:, 0]
+        if self._targets.shape[1] > 1:
             age = torch.clamp((self._lag - k + self._decimation - 1) // self._decimation, min=0)
-            taken = age[None, :] == self._steps[:, None]
-            target = torch.where(taken[:, :, None], self._targets, 0.0).sum(dim=0)
+            taken = age[:, None] == self._steps
+            target = torch.where(taken[:, :, None], self._targets, 0.0).sum(dim=1)
         if self._ids is None:
-            self._ctrl.copy_(target)
+            self.ctrl.copy_(target)
         else:
-            self._ctrl.index_copy_(1, self._ids, target)
+            self.ctrl.index_copy_(1, self._ids, target)
 
     def start(self, mask: torch.Tensor, state: State) -> None:
         """Begin an episode in some worlds, from the controls that they have."""
-        own = self._ctrl if self._ids is None else self._ctrl.index_select(1, self._ids)
-        self._targets.copy_(torch.where(mask[None, :, None], own[None], self._targets))
+        own = self.ctrl if self._ids is None else self.ctrl.index_select(1, self._ids)
+        self._targets.copy_(torch.where(mask[:, None, None], own[:, None], self._targets))
         if self._delay[1]:
             drawn = state.random.integers(*self._delay)[:, 0]
             self._lag.copy_(torch.where(mask, drawn, self._lag))

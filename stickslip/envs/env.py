@@ -2,27 +2,20 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import warp as wp
 
 from stickslip import compilation, spec
-from stickslip.envs.accounts import Accounts
-from stickslip.envs.control import Control
+from stickslip.envs.cycle import Autoreset, Cycle
+from stickslip.envs.fused import Fused, fused
 from stickslip.envs.graph import Recorded, check_host_reads
-from stickslip.envs.kicks import Kicks
-from stickslip.envs.observe import Observer, one_each
-from stickslip.envs.random import Random
-from stickslip.envs.starts import Starts
-from stickslip.envs.state import State
 from stickslip.envs.step import Step
 from stickslip.envs.task import Task
 from stickslip.errors import InputError, Unsupported
 from stickslip.simulation import Simulation
-from stickslip.state import State as SimulationState
 
-Autoreset = Literal["same-step", "next-step", "disabled"]
 AUTORESET = ("same-step", "next-step", "disabled")
 
 
@@ -40,6 +33,7 @@ class Env:
         check: look at actions and rewards on the host in each step, and raise; None: on a CPU. Otherwise they are
             looked at on the device, and `health` tells
         record: record a control step into a graph; None: on CUDA, if the physics can be captured
+        fuse: translate the task into a few kernels, see `fused`; None: on CUDA, if it can be done; True: or raise
     """
 
     def __init__(
@@ -51,6 +45,7 @@ class Env:
         autoreset: Autoreset = "same-step",
         check: bool | None = None,
         record: bool | None = None,
+        fuse: bool | None = None,
     ) -> None:
         if autoreset not in AUTORESET:
             raise InputError(f"autoreset is {autoreset!r}: it must be one of {', '.join(AUTORESET)}")
@@ -60,27 +55,17 @@ class Env:
                 f"{task.timestep:g} s: build it with timestep={task.timestep:g}, or take stickslip.envs.make"
             )
         self.sim, self.task, self.autoreset = sim, task, autoreset
-        self.nworld = sim.nworld
-        self.device = torch.device(wp.device_to_torch(sim.device))
         self._check = not sim.device.is_cuda if check is None else check
         self._record = self._may_record(record)
-        self._seed = int(seed)
-        self._random = Random(self.nworld, seed, self.device)
-        memory = {name: torch.zeros((self.nworld, *shape), device=self.device) for name, shape in task.memory.items()}
-        self._control = Control(task, sim.mjm, wp.to_torch(sim.ctrl, requires_grad=False))
-        self.naction = self._control.naction
-        self.state = State(sim, self.naction, task.dt, memory, self._random)
-        self._kicks = Kicks(task, self.state)
-        self._starts = Starts(sim, task, self.state, self._seed)
-        self._accounts = Accounts(self.nworld, list(task.rewards), self.device, task.dt)
-        self._asked = torch.zeros((self.nworld, self.naction), device=self.device)
-        self._everywhere = torch.ones(self.nworld, dtype=torch.bool, device=self.device)
-        self._over = torch.zeros_like(self._everywhere)
-        """Worlds whose episode has ended and that have not started again."""
+        self.cycle = Cycle(sim, task, int(seed), autoreset)
+        """What a control step does, and everything that it keeps."""
+        self.nworld, self.naction, self.device = self.cycle.nworld, self.cycle.naction, self.cycle.device
+        self.state = self.cycle.state
         self._graph: Recorded | None = None
-        self._out: Step | None = None
+        self._fused: Fused | None = None
+        if sim.device.is_cuda if fuse is None else fuse:
+            self._fused = fused(self.cycle, always=bool(fuse))
         self._closed = False
-        self._begin()
 
     def _may_record(self, record: bool | None) -> bool:
         possible = self.sim.device.is_cuda and self.sim.physics.capturable
@@ -89,22 +74,6 @@ class Env:
                 f"record=True: {self.sim.physics.name} on {self.sim.device.alias} cannot be recorded; leave it out"
             )
         return possible if record is None else record
-
-    def _begin(self) -> None:
-        """Start all worlds, and check every term once."""
-        sim, task, state = self.sim, self.task, self.state
-        sim.compile()
-        self._random.begin()
-        self._starts.start(self._everywhere)
-        self._control.start(self._everywhere, state)
-        for name, reward in task.rewards.items():
-            one_each(f"reward {name!r}", reward.value, state)
-        for name, term in task.terminations.items():
-            one_each(f"termination {name!r}", term, state, flags=True)
-        if task.success is not None:
-            one_each("success", task.success, state, flags=True)
-        self._observer = Observer(task.observations, task.critic, state)
-        self._names = tuple(task.rewards)
 
     # --- what callers see ---
 
@@ -121,6 +90,11 @@ class Env:
         return spec.written(inner.name, inner)
 
     @property
+    def fused(self) -> bool:
+        """Whether the parts of a control step are translated into a kernel each."""
+        return self._fused is not None
+
+    @property
     def elapsed(self) -> torch.Tensor:
         """Control steps since the start of each episode, (nworld,)."""
         return self.state.elapsed
@@ -132,27 +106,27 @@ class Env:
     def spread(self) -> None:
         """Set the worlds' clocks to random times of an episode, so that they do not all end at once."""
         if self.task.longest is not None:
-            self.elapsed = self._random.integers(0, self.task.longest - 1)[:, 0]
+            self.elapsed = self.state.random.integers(0, self.task.longest - 1)[:, 0]
 
     @property
     def nobservation(self) -> int:
         """Numbers in an observation."""
-        return self._observer.size
+        return self.cycle.observer.size
 
     @property
     def ncritic(self) -> int:
         """Numbers that the critic sees."""
-        return self._observer.ncritic
+        return self.cycle.observer.ncritic
 
     @property
     def limit(self) -> float:
         """Largest size of an action."""
-        return self._control.limit
+        return self.cycle.control.limit
 
     @property
     def observations(self) -> Mapping[str, slice]:
         """Where each part of the observation is, by name."""
-        return dict(self._observer.slices)
+        return dict(self.cycle.observer.slices)
 
     def reset(self, mask: Any = None, *, seed: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
         """Start all worlds, or those in a mask, (nworld,) of bool; the observations of all, for policy and critic.
@@ -165,13 +139,11 @@ class Env:
         if seed is not None:
             if mask is not None:
                 raise InputError("seed is for all worlds: leave out mask, or seed")
-            self._random.reseed(seed)
-        chosen = self._everywhere if mask is None else torch.as_tensor(mask, dtype=torch.bool, device=self.device)
-        if tuple(chosen.shape) != (self.nworld,):
+            self.state.random.reseed(seed)
+        chosen = None if mask is None else torch.as_tensor(mask, dtype=torch.bool, device=self.device)
+        if chosen is not None and tuple(chosen.shape) != (self.nworld,):
             raise InputError(f"mask has shape {tuple(chosen.shape)}: it must be ({self.nworld},)")
-        self._random.begin()
-        self._restart(chosen)
-        return self._observer.observe(self.state, chosen)
+        return self.cycle.reset(chosen)
 
     def step(self, action: Any) -> Step:
         """Advance all worlds by a control step.
@@ -188,22 +160,24 @@ class Env:
         elif self._check:
             self._checked()
         else:
-            self._advance()
-        assert self._out is not None
-        return self._out.clone() if self._graph is not None else self._out
+            self.cycle.advance()
+        if self._fused is not None:
+            return self._fused.step()
+        found = Step(**self.cycle.made)
+        return found.clone() if self._graph is not None else found
 
     def log(self) -> dict[str, float]:
         """Means over the episodes that ended since the last call, and counts; waits for the device."""
-        return self._accounts.taken()
+        return self.cycle.accounts.taken()
 
     def lately(self) -> dict[str, torch.Tensor]:
         """Means over the episodes of about the last hundred control steps; on the device, waits for nothing."""
-        return self._accounts.lately()
+        return self.cycle.accounts.lately()
 
     def health(self) -> list[str]:
         """What is wrong, one sentence each; empty if all is well. Waits for the device."""
         found = list(self.sim.health().messages)
-        for name, times in zip(self._names, self._accounts.unfit(), strict=True):
+        for name, times in zip(self.task.rewards, self.cycle.accounts.unfit.sum(dim=0).tolist(), strict=True):
             if times:
                 found.append(f"reward {name!r} was not finite {times} times and counted as 0: check what it divides by")
         return found
@@ -217,7 +191,7 @@ class Env:
     def close(self) -> None:
         """Drop the simulation."""
         self._closed = True
-        self._graph = None
+        self._graph = self._fused = None
 
     # --- a control step ---
 
@@ -237,18 +211,18 @@ class Env:
             if not bool(fine.all()):
                 worlds = torch.nonzero(~fine)[:, 0].tolist()
                 raise InputError(f"action is not finite in {_these(worlds)}: check the policy that gives it")
-            if self.autoreset == "disabled" and bool(self._over.any()):
-                worlds = torch.nonzero(self._over)[:, 0].tolist()
+            if self.autoreset == "disabled" and bool(self.cycle.over.any()):
+                worlds = torch.nonzero(self.cycle.over)[:, 0].tolist()
                 raise InputError(f"the episode is over in {_these(worlds)}: start them with reset(mask)")
-        self._asked.copy_(given)
+        self.cycle.asked.copy_(given)
 
     def _checked(self) -> None:
         """Advance; if a part of the reward is not finite, raise, with everything as before."""
         with self._undone_on_error():
-            self._advance()
-            for name, times in zip(self._names, self._accounts.unfit(), strict=True):
-                if times:
-                    worlds = torch.nonzero(self._unfit_worlds[name])[:, 0].tolist()
+            self.cycle.advance()
+            for name, times in zip(self.task.rewards, self.cycle.accounts.unfit.unbind(dim=1), strict=True):
+                worlds = torch.nonzero(times)[:, 0].tolist()
+                if worlds:
                     raise InputError(
                         f"reward {name!r} is not finite in {_these(worlds)}: check what it divides by; the worlds are "
                         "as before this step"
@@ -256,138 +230,24 @@ class Env:
 
     @contextmanager
     def _undone_on_error(self) -> Iterator[None]:
-        state, kept = self._kept()
+        state, kept = self.cycle.keep()
         try:
             yield
         except BaseException:  # also an error of a term, and Ctrl-C
-            self._put_back(state, kept)
+            self.cycle.put_back(state, kept)
             raise
-
-    def _kept(self) -> tuple[SimulationState, dict[str, torch.Tensor]]:
-        """A copy of everything, for `_put_back`."""
-        return self.sim.get_state(device=True), {name: tensor.clone() for name, tensor in self._buffers().items()}
-
-    def _put_back(self, state: SimulationState, kept: dict[str, torch.Tensor]) -> None:
-        """Bring everything back to where it was; sensors of force stay those of the last step."""
-        self.sim.set_state(state)
-        for name, tensor in self._buffers().items():
-            tensor.copy_(kept[name])
-        self.sim.kinematics()
-        self.state.forget()
-
-    def _buffers(self) -> dict[str, torch.Tensor]:
-        """All that is kept from step to step beside the simulation."""
-        state = self.state
-        own = {name: getattr(state, name) for name in ("action", "previous", "elapsed", "done", "succeeded")}
-        parts = {
-            "memory": state.memory,
-            "control": self._control.buffers(),
-            "kicks": self._kicks.buffers(),
-            "accounts": self._accounts.buffers(),
-            "observer": self._observer.buffers(),
-        }
-        inner = {f"{part}.{name}": tensor for part, found in parts.items() for name, tensor in found.items()}
-        return {**own, **inner, "over": self._over, "moment": self._random.moment}
-
-    def _advance(self) -> None:
-        """A control step; what it gives is in `_out`."""
-        state, task = self.state, self.task
-        self._random.begin()
-        refused = self._control.take(self._asked, state)
-        self._kicks.kick(state)
-        for first, n in self._control.pieces:
-            self._control.apply(first)
-            self.sim.step(n)
-        self.sim.kinematics()
-        state.elapsed += 1
-        state.forget()
-        if task.update is not None:
-            self._starts.remember("update", task.update(state), self._everywhere)
-        finite = torch.isfinite(state.qpos).all(dim=1) & torch.isfinite(state.qvel).all(dim=1)
-        terminated, truncated, success = self._ends(finite)
-        reward = self._reward(finite)
-        final, final_critic = self._observer.observe(state)
-        final, final_critic = (torch.where(finite[:, None], one, 0.0) for one in (final, final_critic))
-        if self.autoreset == "next-step":  # worlds that were over start now; this step was none of theirs
-            starting = self._over.clone()
-            reward = torch.where(starting, 0.0, reward)
-            terminated, truncated = terminated & ~starting, truncated & ~starting
-            done = terminated | truncated
-        else:
-            done = (terminated | truncated) & ~self._over
-            starting = done
-        self._accounts.count(~finite & done, refused)
-        self._accounts.end(done, state.elapsed, success, terminated)
-        if task.curriculum is not None:
-            state.done.copy_(done)
-            state.succeeded.copy_(success)
-            self._starts.remember("curriculum", task.curriculum(state), done)
-        if self.autoreset == "disabled":
-            self._over |= done
-            observation, critic = final, final_critic
-        else:
-            observation, critic = self._started(starting, final, final_critic)
-            if self.autoreset == "next-step":
-                self._over.copy_(done)
-        self._out = Step(observation, critic, reward, terminated, truncated, final, final_critic, success)
-
-    def _ends(self, finite: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Which worlds end in a state of the task, which by time-out, and which have succeeded."""
-        state, task = self.state, self.task
-        terminated = ~finite
-        for term in task.terminations.values():
-            terminated = terminated | term(state)
-        truncated = torch.zeros_like(terminated)
-        if task.longest is not None:
-            truncated = (state.elapsed >= task.longest) & ~terminated
-        success = torch.zeros_like(terminated) if task.success is None else task.success(state) & finite
-        return terminated, truncated, success
-
-    def _reward(self, finite: torch.Tensor) -> torch.Tensor:
-        """The sum of its parts; a part that is not finite counts as 0, and is counted."""
-        parts, unfit = [], {}
-        for name, reward in self.task.rewards.items():
-            value = reward.value(self.state).float() * (reward.weight if reward.once else reward.weight * self.dt)
-            fine = torch.isfinite(value)
-            unfit[name] = ~fine & finite & ~self._over
-            parts.append(torch.where(fine & finite, value, 0.0))
-        self._unfit_worlds = unfit
-        found = torch.stack(parts, dim=1)
-        self._accounts.add(torch.where(self._over[:, None], 0.0, found), torch.stack(list(unfit.values())).sum(dim=1))
-        return found.sum(dim=1)
-
-    def _started(
-        self, starting: torch.Tensor, final: torch.Tensor, final_critic: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Start worlds; the observations of these, and of the others as they are."""
-        if not self.sim.device.is_cuda and not bool(starting.any()):
-            return final, final_critic
-        self._restart(starting)
-        observation, critic = self._observer.observe(self.state, starting)
-        return (
-            torch.where(starting[:, None], observation, final),
-            torch.where(starting[:, None], critic, final_critic),
-        )
-
-    def _restart(self, mask: torch.Tensor) -> None:
-        state = self.state
-        self._starts.start(mask)
-        self._control.start(mask, state)
-        self._kicks.start(mask, state)
-        state.elapsed.copy_(torch.where(mask, 0, state.elapsed))
-        self._over &= ~mask
 
     # --- the graph ---
 
     def _recorded(self) -> Recorded:
         """Run a control step until nothing is compiled or uploaded any longer, record it, and undo these runs."""
-        state, kept = self._kept()
+        state, kept = self.cycle.keep()
         with wp.ScopedDevice(self.sim.device), compilation.quiet():
-            self._advance()
+            self.cycle.advance()
             check_host_reads(self.task, self.state)
-            self._advance()
-            graph = Recorded(self._advance, self.device)
-        self._put_back(state, kept)
+            self.cycle.advance()
+            graph = Recorded(self.cycle.advance, self.device)
+        self.cycle.put_back(state, kept)
         return graph
 
 

@@ -29,6 +29,7 @@ def make(
     njmax: int | None = None,
     check: bool | None = None,
     record: bool | None = None,
+    fuse: bool | None = None,
 ) -> Env:
     """An environment.
 
@@ -41,7 +42,7 @@ def make(
         autoreset: when a world that has ended starts again, see `Env`
         threads: on a CPU, threads that share the worlds
         nconmax, njmax: sizes of buffers, as for `Simulation`
-        check, record: see `Env`
+        check, record, fuse: see `Env`
     """
     chosen = load_task(task) if isinstance(task, str) else task
     named = DEFAULT if physics is None else physics
@@ -56,7 +57,9 @@ def make(
         njmax=njmax,
         threads=threads,
     )
-    return Env(sim, chosen, seed=seed, autoreset=autoreset, check=check, record=record)
+    env = Env(sim, chosen, seed=seed, autoreset=autoreset, check=check, record=record, fuse=fuse)
+    sim.compile()
+    return env
 
 
 def make_group(

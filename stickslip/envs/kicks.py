@@ -22,7 +22,7 @@ class Kicks:
     def __init__(self, task: Task, state: State) -> None:
         self._pushes = [(push, _columns(state.mjm, push, task)) for push in task.pushes]
         self._dt = task.dt
-        self._left = torch.zeros((len(task.pushes), state.nworld), device=state.device)
+        self._left = torch.zeros((state.nworld, len(task.pushes)), device=state.device)
         self.start(torch.ones(state.nworld, dtype=torch.bool, device=state.device), state)
 
     def buffers(self) -> dict[str, torch.Tensor]:
@@ -33,19 +33,19 @@ class Kicks:
         """Wait again in the worlds of a mask."""
         for i, (push, _) in enumerate(self._pushes):
             wait = state.random.uniform(*push.every)[:, 0]
-            self._left[i].copy_(torch.where(mask, wait, self._left[i]))
+            self._left[:, i].copy_(torch.where(mask, wait, self._left[:, i]))
 
     def kick(self, state: State) -> None:
         """Kick the worlds whose time has come."""
         for i, (push, columns) in enumerate(self._pushes):
-            left = self._left[i] - self._dt
+            left = self._left[:, i] - self._dt
             now = left <= 0.0
             draw = state.random.uniform(-1.0, 1.0, 6)
             size = state.constant(*[push.linear] * 3, *[push.angular] * 3)
             own = state.qvel[:, columns]
             own.copy_(torch.where(now[:, None], own + size * draw, own))
             wait = state.random.uniform(*push.every)[:, 0]
-            self._left[i].copy_(torch.where(now, wait, left))
+            self._left[:, i].copy_(torch.where(now, wait, left))
 
 
 def _columns(mjm: mujoco.MjModel, push: Push, task: Task) -> slice:

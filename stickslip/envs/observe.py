@@ -55,6 +55,10 @@ class Observer:
         """What is kept from step to step."""
         return dict(self._history)
 
+    def constants(self) -> list[torch.Tensor]:
+        """What is the same for all worlds."""
+        return [] if self._noise is None else [self._noise]
+
     def observe(self, state: State, started: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
         """The observations of the present state, for policy and critic.
 

@@ -1,5 +1,7 @@
 """Random numbers on the device that belong to a seed, a world and a moment, whatever else is simulated beside it."""
 
+from collections.abc import Callable
+
 import torch
 import warp as wp
 
@@ -43,7 +45,10 @@ class Random:
         self._nworld, self._device = nworld, device
         self.moment = torch.zeros(2, dtype=torch.int32, device=device)
         self._moment = wp.from_torch(self.moment, dtype=wp.int32)
-        self._place = 0
+        self.place = 0
+        """How many draws there were since `begin`."""
+        self.seen: Callable[[torch.Tensor, int, bool], None] | None = None
+        """Told of each draw: the numbers, their place, and whether they are normally distributed."""
         self.reseed(seed)
 
     def reseed(self, seed: int) -> None:
@@ -53,19 +58,21 @@ class Random:
     def begin(self) -> None:
         """A new moment."""
         self.moment[1] += 1
-        self._place = 0
+        self.place = 0
 
     def _draw(self, n: int, normal: bool) -> torch.Tensor:
-        self._place += 1
+        self.place += 1
         out = torch.empty((self._nworld, n), device=self._device)
         if n:
             wp.launch(
                 _draw_numbers,
                 dim=(self._nworld, n),
-                inputs=[self._place, self._moment, normal],
+                inputs=[self.place, self._moment, normal],
                 outputs=[wp.from_torch(out)],
                 device=wp.device_from_torch(self._device),
             )
+        if self.seen is not None:
+            self.seen(out, self.place, normal)
         return out
 
     def uniform(self, low: float, high: float, n: int = 1) -> torch.Tensor:

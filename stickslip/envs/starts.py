@@ -6,6 +6,7 @@ from typing import Any
 import torch
 import warp as wp
 
+from stickslip.envs.servos import Servos
 from stickslip.envs.state import State
 from stickslip.envs.task import Task
 from stickslip.errors import InputError, Unsupported, unknown
@@ -26,29 +27,34 @@ class Starts:
 
     def __init__(self, sim: Simulation, task: Task, state: State, seed: int) -> None:
         self._sim, self._task, self._state, self._seed = sim, task, state, seed
-        self._mask = torch.zeros(sim.nworld, dtype=torch.bool, device=state.device)
-        self._given = wp.from_torch(self._mask, dtype=wp.bool)
-        self._arrays = {name: wp.to_torch(getattr(sim, name), requires_grad=False) for name in self._possible()}
+        self.mask = torch.zeros(sim.nworld, dtype=torch.bool, device=state.device)
+        self._given = wp.from_torch(self.mask, dtype=wp.bool)
+        self.arrays = {name: wp.to_torch(getattr(sim, name), requires_grad=False) for name in self._possible()}
+        self.servos = None if task.gains is None else Servos(sim, task, state.random)
         try:
-            self._sensors: torch.Tensor | None = state.field("sensordata") if sim.mjm.nsensordata else None
+            self.sensors: torch.Tensor | None = state.field("sensordata") if sim.mjm.nsensordata else None
         except Unsupported:  # the physics has none
-            self._sensors = None
+            self.sensors = None
 
     def _possible(self) -> tuple[str, ...]:
         return WRITTEN if self._sim.mjm.nmocap else WRITTEN[:3]
 
-    def start(self, mask: torch.Tensor) -> None:
-        """Start episodes in the worlds of a mask."""
+    def renew(self) -> None:
+        """Bring the worlds of the mask back to the start, with models drawn at random."""
         sim, task = self._sim, self._task
-        self._state.forget()
-        self._mask.copy_(mask)
         if task.randomize:
             sim.randomize(self._given, seed=self._seed, **task.randomize)
+        if self.servos is not None:
+            self.servos.write(self._given)
         sim.reset(self._given)
-        self.remember("start", task.start(self._state), mask)
-        if self._sensors is not None:
-            self._sensors.copy_(torch.where(mask[:, None], 0.0, self._sensors))
-        sim.kinematics()
+        self._state.forget()
+
+    def begin(self) -> None:
+        """Write what the task starts with into the worlds of the mask; poses are left to find."""
+        self._state.forget()
+        self.remember("start", self._task.start(self._state), self.mask)
+        if self.sensors is not None:
+            self.sensors.copy_(torch.where(self.mask[:, None], 0.0, self.sensors))
         self._state.forget()
 
     def remember(self, what: str, values: Mapping[str, Any], mask: torch.Tensor) -> None:
@@ -65,8 +71,8 @@ class Starts:
         self._state.forget()
 
     def _target(self, what: str, name: str) -> torch.Tensor:
-        if what == "start" and name in self._arrays:
-            return self._arrays[name]
+        if what == "start" and name in self.arrays:
+            return self.arrays[name]
         memory = self._state.memory
         if name not in memory:
             there = (*self._possible(), *memory) if what == "start" else memory

@@ -20,14 +20,14 @@ class Part:
 
     def __init__(self, part: Any) -> None:
         self._part = part
-        self._views: dict[str, torch.Tensor] = {}
+        self.views: dict[str, torch.Tensor] = {}
 
     def __getattr__(self, name: str) -> torch.Tensor:
         if name.startswith("_"):
             raise AttributeError(name)
-        if name not in self._views:
-            self._views[name] = wp.to_torch(getattr(self._part, name), requires_grad=False)
-        return self._views[name]
+        if name not in self.views:
+            self.views[name] = wp.to_torch(getattr(self._part, name), requires_grad=False)
+        return self.views[name]
 
 
 class State:
@@ -128,6 +128,27 @@ class State:
         if key not in self._parts:
             self._parts[key] = Part(getattr(self._sim, kind)(name))
         return self._parts[key]
+
+    def views(self) -> dict[tuple[Any, ...], torch.Tensor]:
+        """Everything that terms have asked for so far, but constants; `view` finds the same in another environment."""
+        found = {}
+        for key, value in self._parts.items():
+            if isinstance(value, Part):
+                found |= {(*key, name): view for name, view in value.views.items()}
+            elif key[0] != "constant":
+                found[key] = value
+        return found
+
+    def view(self, key: tuple[Any, ...]) -> torch.Tensor:
+        """What `views` names so."""
+        kind, name, *attribute = key
+        if kind == "array":
+            return self._view(name)
+        return getattr(self._part(kind, name), attribute[0]) if attribute else self.sensor(name)
+
+    def constants(self) -> list[torch.Tensor]:
+        """The constants that terms have asked for so far."""
+        return [value for key, value in self._parts.items() if key[0] == "constant"]
 
     def forget(self) -> None:
         """The state has changed: what was found of it before by terms marked with `once` is found again."""

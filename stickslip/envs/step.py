@@ -34,9 +34,14 @@ class Step:
         """Whether the episode has ended, (nworld,)."""
         return self.terminated | self.truncated
 
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The attributes, in their order."""
+        return tuple(field.name for field in dataclasses.fields(cls))
+
     def parts(self) -> tuple[torch.Tensor, ...]:
         """All tensors, in the order of the attributes."""
-        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+        return tuple(getattr(self, name) for name in self.names())
 
     def clone(self) -> "Step":
         """A copy."""

@@ -96,6 +96,21 @@ class Push:
 
 
 @dataclasses.dataclass(frozen=True)
+class Gains:
+    """Gains of position servos, drawn when an episode starts, as factors of the model's own.
+
+    Attributes:
+        stiffness: least and largest factor of `gainprm[0]` and of `biasprm[1]`, which belong together
+        damping: least and largest factor of `biasprm[2]`
+        each: each servo of a world has factors of its own; else all have the same
+    """
+
+    stiffness: tuple[float, float] = (1.0, 1.0)
+    damping: tuple[float, float] = (1.0, 1.0)
+    each: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class Task:
     """A task for reinforcement learning.
 
@@ -119,6 +134,7 @@ class Task:
         decimation: timesteps per action
         episode: time-out [s]; None: an episode ends by terminations only
         randomize: distributions of model fields, drawn when an episode starts, as for `Simulation.randomize`
+        gains: gains of position servos, drawn when an episode starts
         pushes: kicks
         training: settings of `stickslip train` that differ from the default, by name
         threshold: success rate, or mean return if the task has no `success`, at which the task counts as learned
@@ -142,6 +158,7 @@ class Task:
     decimation: int = 4
     episode: float | None = 10.0
     randomize: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    gains: Gains | None = None
     pushes: tuple[Push, ...] = ()
     training: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     threshold: float = 0.8

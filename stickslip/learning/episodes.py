@@ -58,16 +58,23 @@ def environment(
     """
     chosen = dataclasses.replace(task, randomize={}) if nominal else task
     sim = Simulation(model_of(chosen), physics, nworld=nworld, device=device, timestep=chosen.timestep, threads=threads)
-    return Env(sim, chosen, seed=seed, autoreset="disabled", check=False)
+    env = Env(sim, chosen, seed=seed, autoreset="disabled", check=False)
+    sim.compile()
+    return env
 
 
-def play(env: Env, policy: Policy, seen: Callable[[Env], None] = lambda env: None) -> Episodes:
-    """Play one episode in each world; `seen` is called at the start and after each control step."""
+def play(
+    env: Env, policy: Policy, seen: Callable[[Env], None] = lambda env: None, *, seed: int | None = None
+) -> Episodes:
+    """Play one episode in each world; `seen` is called at the start and after each control step.
+
+    With a seed, starts and noise are the same in each call, of a nominal environment.
+    """
     policy.check(env)
     if env.task.longest is None:
         raise InputError(f"task {env.task.name!r} has no time-out: episodes of a policy could go on for ever")
     actor = policy.on(env.device)
-    observation, _ = env.reset()
+    observation, _ = env.reset(seed=seed)
     env.log()
     over = np.zeros(env.nworld, dtype=bool)
     success, terminated = np.zeros_like(over), np.zeros_like(over)

@@ -50,7 +50,13 @@ class Learner:
             ppo.compute_returns(self._observation)
 
     def update(self) -> dict[str, float]:
-        """Improve the policy by the last rollout; the losses."""
+        """Improve the policy by the last rollout; the losses.
+
+        With few worlds the estimated change of the policy is mostly noise, and the step size that rsl_rl adapts to it
+        may fall to 1e-5 and stay there. So each update begins with `least_rate`, at least.
+        """
+        if self._settings.adaptive:
+            self._ppo.learning_rate = max(self._ppo.learning_rate, self._settings.least_rate)
         losses = self._ppo.update()
         std = float(self._ppo.get_policy().output_std.detach().mean())
         if not all(map(_finite, (*losses.values(), std))):

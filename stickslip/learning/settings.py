@@ -22,6 +22,7 @@ class Settings:
     learning_rate: float = parameter(1e-3, "step size of Adam", 0.0, 1.0, above=True)
     desired_kl: float = parameter(0.01, "change of the policy that the step size is adapted to", 0.0, 1.0, above=True)
     adaptive: bool = parameter(True, "adapt the step size")
+    least_rate: float = parameter(1e-4, "step size with which an update begins, at least, if it is adapted", 0.0, 1.0)
     gamma: float = parameter(0.99, "discount of a control step", 0.0, 1.0)
     lam: float = parameter(0.95, "of the advantage (GAE)", 0.0, 1.0)
     clip: float = parameter(0.2, "of the ratio of probabilities", 0.0, 1.0, above=True)

@@ -116,7 +116,7 @@ class Training:
     def evaluate(self) -> Evaluation:
         """Evaluate the policy as it is, and store it if it is the best so far."""
         last, policy = self.points[-1], self.policy()
-        played = play(self._judge, policy)
+        played = play(self._judge, policy, seed=self.seed + 1)  # the same starts, so that scores compare
         score = played.success.mean() if self.env.task.success is not None else played.total.mean()
         found = Evaluation(
             last.iteration, last.steps, last.seconds, self._judge.nworld, float(score), float(played.total.mean())

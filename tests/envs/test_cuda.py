@@ -39,7 +39,29 @@ def test_the_graph_does_what_the_step_does(physics: str) -> None:
     assert recorded.log()["episodes"] == plain.log()["episodes"] >= 3 * 64
 
 
-@pytest.mark.parametrize("task", ["push-t", "cube-lift"])
+@pytest.mark.parametrize(
+    "task", ["push-t", "cube-lift", "stack-two", "peg-in-hole", "hand-cube", "go1-velocity", "g1-velocity"]
+)
+def test_fused_is_as_it_is_written(task: str) -> None:
+    """The first control steps, before contact tells roundings apart; ends and starts in a later one."""
+    envs = [make(task, "cone-sweep", nworld=64, device="cuda:0", seed=3, fuse=fuse) for fuse in (True, False)]
+    assert envs[0].fused and not envs[1].fused
+    for env in envs:
+        env.reset()
+    for k in range(8):
+        if k == 5:
+            for env in envs:
+                env.elapsed = torch.arange(64, device="cuda:0") % 2 * 10**6
+        action = torch.full((64, envs[0].naction), 0.05 * k, device="cuda:0")
+        a, b = (env.step(action) for env in envs)
+        assert torch.equal(a.done, b.done)
+        if k < 2:
+            torch.testing.assert_close(a.observation, b.observation, rtol=1e-3, atol=1e-3)
+            torch.testing.assert_close(a.reward, b.reward, rtol=1e-3, atol=1e-3)
+    assert envs[0].log()["episodes"] == envs[1].log()["episodes"] >= 32
+
+
+@pytest.mark.parametrize("task", ["push-t", "cube-lift", "go1-velocity", "hand-cube"])
 def test_nothing_waits_for_the_device(task: str) -> None:
     env = make(task, "cone-sweep", nworld=64, device="cuda:0")
     env.reset()

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="environments need PyTorch")
 
 import stickslip as ss  # noqa: E402
-from stickslip.envs.task import Action, Observed, Push, Reward  # noqa: E402
+from stickslip.envs.task import Action, Gains, Observed, Push, Reward  # noqa: E402
 from tests import support  # noqa: E402
 from tests.envs.tiny import CART, env_of, sim_of  # noqa: E402
 
@@ -136,7 +136,7 @@ def test_latency(lag: int) -> None:
 def test_latency_is_each_worlds_own() -> None:
     env = env_of(64, action=Action(delay=(1, 4)))
     env.reset()
-    lag = env._control.buffers()["lag"]
+    lag = env.cycle.control.buffers()["lag"]
     assert sorted(set(lag.tolist())) == [1, 2, 3, 4]
 
 
@@ -200,6 +200,40 @@ def test_models_are_drawn_when_an_episode_starts() -> None:
     env.reset([False, True, False])
     after = env.sim.m.body_mass.numpy()[:, 1]
     assert (after == mass).tolist() == [True, False, True]
+
+
+SERVO = """<mujoco><option timestep="0.01" gravity="0 0 0"/><worldbody><body>
+  <joint name="x" type="slide"/><geom size="0.1" mass="1" contype="0" conaffinity="0"/></body></worldbody>
+  <actuator><position name="servo" joint="x" kp="20" kv="9" ctrlrange="-2 2"/>
+  <motor name="push" joint="x" ctrlrange="-1 1"/></actuator></mujoco>"""
+
+
+def test_gains_keep_the_targets_of_servos() -> None:
+    """However stiff and damped it is, a servo comes to rest where its target is; worlds that go on keep their gains."""
+    import mujoco
+
+    env = env_of(
+        4,
+        build=lambda: mujoco.MjModel.from_xml_string(SERVO),
+        gains=Gains(stiffness=(0.5, 2.0), damping=(0.5, 2.0)),
+        start=lambda s: {"qpos": s.constant(0.5).expand(4, 1)},
+        memory={},
+        terminations={},
+        episode=10.0,
+        action=Action(scale=1.0, offset=0.0, names=("servo",)),
+    )
+    env.reset()
+    gain, bias = (getattr(env.sim.m, name).numpy().copy() for name in ("actuator_gainprm", "actuator_biasprm"))
+    stiffness, damping = gain[:, 0, 0] / 20.0, -bias[:, 0, 2] / 9.0
+    for factor in (stiffness, damping):
+        assert len(set(factor)) == 4 and (factor >= 0.5).all() and (factor <= 2.0).all()
+    assert (bias[:, 0, 1] == -gain[:, 0, 0]).all() and not np.allclose(stiffness, damping)
+    assert (gain[:, 1] == env.sim.mjm.actuator_gainprm[1]).all()  # a motor
+    for _ in range(400):
+        env.step(torch.full((4, 1), 0.75))
+    np.testing.assert_allclose(env.state.qpos.numpy(), 0.75, atol=1e-3)
+    env.reset([False, True, False, False])
+    assert (env.sim.m.actuator_gainprm.numpy()[:, 0, 0] == gain[:, 0, 0]).tolist() == [True, False, True, True]
 
 
 def test_history_begins_with_the_first_value() -> None:
@@ -298,7 +332,7 @@ def everything(env) -> dict[str, np.ndarray]:
     state = env.sim.state
     return {
         **{name: np.array(part) for name, part in state.parts.items()},
-        **{name: tensor.numpy().copy() for name, tensor in env._buffers().items()},
+        **{name: tensor.numpy().copy() for name, tensor in env.cycle.buffers().items()},
     }
 
 
@@ -390,6 +424,8 @@ def test_an_error_of_a_term_leaves_the_worlds_as_before() -> None:
         (dict(start=lambda s: {"qpos": s.qpos[:, 0]}), r"start gives 'qpos' the shape \(3,\): it must be \(3, 1\)"),
         (dict(observations={"o": Observed(lambda s: s["goal"])}), "no memory of the task named 'goal'"),
         (dict(pushes=(Push("x"),)), "pushes are for free joints, 'x' is none"),
+        (dict(gains=Gains()), "gains are for position servos, and the model has none"),
+        (dict(gains=Gains(stiffness=(0.0, 1.0))), r"stiffness of gains is \(0.0, 1.0\): give 0 < least <= largest"),
         (dict(timestep=0.0), "timestep is 0.0: it must be above 0 s"),
         (dict(autoreset="never"), "autoreset is 'never': it must be one of same-step"),
         (dict(critic={"place": CART.observations["place"]}), "'place' is both in observations and in critic"),

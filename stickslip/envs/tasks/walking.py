@@ -16,7 +16,7 @@ import mujoco
 import torch
 
 from stickslip.envs.state import GRAVITY, State, quat_of_yaw, rotate_back
-from stickslip.envs.task import Action, Observed, Push, Reward, Task
+from stickslip.envs.task import Action, Gains, Observed, Push, Reward, Task
 from stickslip.simulation import Scale
 
 BASE = "floating_base_joint"
@@ -321,6 +321,7 @@ def velocity_task(name: str, summary: str, robot: Robot, rewards: Mapping[str, R
             "decimation": 4,
             "episode": 20.0,
             "randomize": RANDOMIZE,
+            "gains": GAINS,
             "pushes": (Push(BASE, linear=0.5, angular=0.3, every=(5.0, 10.0)),),
             "camera": "beside",
             **settings,
@@ -328,12 +329,10 @@ def velocity_task(name: str, summary: str, robot: Robot, rewards: Mapping[str, R
     )
 
 
-_KV = [1.0, 1.0, 0.8] + [1.0] * 7, [1.0, 1.0, 1.2] + [1.0] * 7
 RANDOMIZE = {
     "geom_friction": Scale([0.5, 1.0, 1.0], [1.2, 1.0, 1.0], shared=True),
     "body_mass": Scale(0.9, 1.1),
-    "actuator_gainprm": Scale(0.98, 1.02, shared=True),
-    "actuator_biasprm": Scale(*_KV, shared=True),
     "dof_armature": Scale(0.8, 1.2),
 }
-"""Friction, masses, the servos' calibration and damping, and armatures."""
+"""Friction, masses and armatures."""
+GAINS = Gains(stiffness=(0.9, 1.1), damping=(0.8, 1.2))

@@ -1,8 +1,9 @@
 """`env-steps`: what an environment for reinforcement learning adds to its physics.
 
 Control steps of a task with random actions, torch in and torch out, with rewards, observations, ends and starts of
-episodes; beside them the same number of timesteps of the same worlds alone. Batches of both take turns. Buffers have
-sizes of their own, so that the simulation asks for nothing on the host either.
+episodes; beside them the same timesteps of the same worlds alone. Positions, velocities and controls are kept before
+each control step, and given back before its timesteps are taken alone: so both meet the same contacts, and both copy as
+much. Batches of both take turns. Buffers have sizes of their own, so that the simulation asks for nothing on the host.
 """
 
 import dataclasses
@@ -23,7 +24,9 @@ from stickslip.physics.base import Physics
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    tasks: tuple[str, ...] = parameter(("push-t", "cube-lift"), "tasks of stickslip.envs")
+    tasks: tuple[str, ...] = parameter(
+        ("push-t", "cube-lift", "go1-velocity", "g1-velocity", "hand-cube"), "tasks of stickslip.envs"
+    )
     worlds: tuple[int, ...] = parameter((1024, 4096), "numbers of worlds (fewer on a CPU)", low=1, high=1 << 20)
     steps: int = parameter(50, "control steps of a batch", low=1, high=100_000)
     batches: int = parameter(10, "batches of each", low=1, high=1000)
@@ -41,7 +44,7 @@ class EnvSteps(Experiment[Settings]):
     summary = "control steps of environments for reinforcement learning, beside their physics alone"
     source = "stickslip"
     settings = Settings
-    cpu = {"worlds": (64,), "steps": 5, "batches": 8}
+    cpu = {"tasks": ("push-t", "cube-lift"), "worlds": (64,), "steps": 5, "batches": 8}
     quick = {"tasks": ("push-t",), "worlds": (2,), "steps": 2, "batches": 2, "warm_up": 1}
     only = ("mujoco", "comfree", "cone-sweep", "icf")
     timing = True
@@ -61,19 +64,33 @@ class EnvSteps(Experiment[Settings]):
         sizes = {name: _size(mjm, name) for name in ("nconmax", "njmax")}
         sim = trial.simulation(mjm, physics, nworld=case.worlds, timestep=task.timestep, **sizes)
         env = Env(sim, task, seed=trial.seed, check=False)
-        env.reset()
         actions = [env.state.random.uniform(-1.0, 1.0, env.naction) for _ in range(8)]
         turn = itertools.cycle(actions)
+        before, control = (env.state.qpos, env.state.qvel), env.state.ctrl
+        kept = [[array.clone() for array in (*before, control)] for _ in range(settings.steps)]
+
+        def control_step(row: list[Any]) -> None:
+            for array, place in zip(before, row, strict=False):
+                place.copy_(array)
+            env.step(next(turn))
+            row[-1].copy_(control)
+
+        def timesteps(row: list[Any]) -> None:
+            for array, place in zip((*before, control), row, strict=True):
+                array.copy_(place)
+            sim.step(task.decimation)
+
         for _ in range(settings.warm_up):
             env.step(next(turn))
         seconds: dict[str, list[float]] = {"env": [], "physics": []}
         with timing.undisturbed():
             for batch in range(settings.batches):
-                took = timing.elapsed(sim, lambda: env.step(next(turn)), settings.steps, trial)
-                seconds["env"].append(took / settings.steps)
-                took = timing.elapsed(sim, lambda: sim.step(task.decimation), settings.steps, trial)
-                seconds["physics"].append(took / settings.steps)
                 env.reset()
+                env.spread()
+                for name, run in (("env", control_step), ("physics", timesteps)):
+                    rows = iter(kept)
+                    took = timing.elapsed(sim, lambda run=run, rows=rows: run(next(rows)), settings.steps, trial)
+                    seconds[name].append(took / settings.steps)
                 trial.progress((batch + 1) / settings.batches)
         whole, alone = (np.array(seconds[name]) for name in ("env", "physics"))
         metrics = {

@@ -11,7 +11,7 @@ import mujoco
 import torch
 
 from stickslip.envs.state import State, rotate_back
-from stickslip.envs.task import Action, Observed, Reward, Task
+from stickslip.envs.task import Action, Gains, Observed, Reward, Task
 from stickslip.scenes import hand, look
 from stickslip.simulation import Scale
 
@@ -146,9 +146,9 @@ TASK = Task(
     randomize={
         "geom_friction": Scale([0.8, 1.0, 1.0], [1.2, 1.0, 1.0], shared=True),
         "body_mass": Scale(0.8, 1.2),
-        "actuator_gainprm": Scale(0.99, 1.01, shared=True),
         "dof_damping": Scale(0.8, 1.2),
     },
+    gains=Gains(stiffness=(0.9, 1.1)),
     training={"iterations": 3000, "entropy": 0.005, "std": 0.6, "hidden": (512, 256, 128)},
     threshold=0.7,
     camera="overview",
