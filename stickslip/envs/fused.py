@@ -6,6 +6,7 @@ single numbers, and this makes C of it. A part that launches hundreds of kernels
 
 import functools
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -25,13 +26,18 @@ BLOCK = 64
 
 
 def fused(cycle: Cycle, *, always: bool) -> "Fused | None":
-    """Let a cycle run translated parts; None, or Unsupported with `always`, if that cannot be done."""
+    """Let a cycle run translated parts; if that cannot be done, a warning and None, or Unsupported with `always`."""
     try:
         return Fused(cycle)
     except Unsupported as error:
+        name = cycle.task.name
         if always:
-            name = cycle.task.name
             raise Unsupported(f"fuse=True: task {name!r} cannot be translated: {error}; leave it out") from None
+        warnings.warn(
+            f"task {name!r} stays in torch, with more kernels in a control step: {error}; fuse=False says that this is "
+            "meant",
+            stacklevel=4,
+        )
         return None
 
 
