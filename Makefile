@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 OUT ?= out/bench
 
-.PHONY: help venv demo test test-all lint bench results docs
+.PHONY: help venv demo test test-all lint types imports bench results docs
 .DEFAULT_GOAL := help
 
 help:
@@ -25,20 +25,23 @@ $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "error: no Python >= 3.11 with the venv module found; install one, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
+# pip compiles modules one after another, which takes as long as the rest of the installation; some packages have files that are no Python.
+install = $(BIN)/python -m pip install --quiet --no-compile --editable $(1) && { $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true; }
+
 # Two stamps, so that the demo does not wait for the development tools.
 $(VENV)/.stamp-core: pyproject.toml | $(BIN)/python
 	@echo "Installing stickslip and what it needs into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --editable .
+	@$(call install,.)
 	@touch $@
 
 $(VENV)/.stamp-dev: pyproject.toml | $(BIN)/python
 	@echo "Installing stickslip, what it needs and the development tools into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@$(call install,'.[dev]')
 	@touch $(VENV)/.stamp-core $@
 
 $(VENV)/.stamp-docs: pyproject.toml | $(BIN)/python
 	@echo "Installing stickslip and what builds its documentation into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@$(call install,'.[docs]')
 	@touch $(VENV)/.stamp-core $@
 
 demo: $(VENV)/.stamp-core
@@ -47,7 +50,12 @@ demo: $(VENV)/.stamp-core
 lint: venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory -j 2 types imports
+
+types: venv
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+imports: venv
 	$(BIN)/lint-imports
 
 test: lint
