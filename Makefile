@@ -3,6 +3,7 @@
 # make test-all  the slow tests too
 # make bench  every experiment with every physics, into OUT; goes on where it stopped
 # make docs   the documentation site, build/site/index.html
+# make lock   .ci/constraints.txt, the versions that .ci/run installs, from those in VENV
 # make results  docs/results.md and the tables of the README, from the stored results
 
 VENV ?= .venv
@@ -12,8 +13,10 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 OUT ?= out/bench
+# A file of versions to install, such as .ci/constraints.txt; none: the newest that pyproject.toml allows.
+CONSTRAINTS ?=
 
-.PHONY: help venv demo test test-all lint types imports bench results docs
+.PHONY: help venv demo test test-all lint types imports bench results lock docs
 .DEFAULT_GOAL := help
 
 help:
@@ -26,7 +29,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # pip compiles modules one after another, which takes as long as the rest of the installation; some packages have files that are no Python.
-install = $(BIN)/python -m pip install --quiet --no-compile --editable $(1) && { $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true; }
+install = $(BIN)/python -m pip install --quiet --no-compile $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable $(1) && { $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true; }
 
 # Two stamps, so that the demo does not wait for the development tools.
 $(VENV)/.stamp-core: pyproject.toml | $(BIN)/python
@@ -70,6 +73,9 @@ bench: $(VENV)/.stamp-dev
 
 results: $(VENV)/.stamp-core
 	$(BIN)/python benchmarks/readme.py
+
+lock: venv
+	$(BIN)/python .ci/lock.py
 
 docs: $(VENV)/.stamp-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
