@@ -138,6 +138,12 @@ def digest(modules: Iterable[str]) -> str:
     return total.hexdigest()[:DIGITS]
 
 
+def files(modules: Iterable[str]) -> list[pathlib.Path]:
+    """The files that a digest covers."""
+    code, data = closure(modules)
+    return sorted({*(_path_of(name) for name in code), *data})
+
+
 def closure(modules: Iterable[str]) -> tuple[set[str], set[pathlib.Path]]:
     """Modules and data files that the code of some modules depends on, themselves included."""
     waiting = list(modules)

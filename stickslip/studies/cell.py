@@ -1,8 +1,11 @@
 """Cells: one set of parameters each, with a hash over all that the result depends on."""
 
+import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -82,6 +85,27 @@ def provenance_of(modules: tuple[str, ...]) -> str:
     return _digests[modules]
 
 
+def known_code() -> list[dict[str, Any]]:
+    """The digests that this process found, with place, time and size of the files, for `trust`."""
+    found = []
+    for modules, digest in _digests.items():
+        stats = {str(path): [path.stat().st_mtime_ns, path.stat().st_size] for path in provenance.files(modules)}
+        found.append({"modules": list(modules), "digest": digest, "files": stats})
+    return found
+
+
+def trust(known: list[dict[str, Any]]) -> None:
+    """Take over digests of code whose files are the same here: reading it all takes seconds."""
+    for one in known:
+        with contextlib.suppress(OSError):
+            for path, stats in one["files"].items():
+                found = os.stat(path)
+                if [found.st_mtime_ns, found.st_size] != stats:
+                    break
+            else:
+                _digests[tuple(one["modules"])] = one["digest"]
+
+
 def cells(
     definition: Definition, device: str, progress: Callable[[int], None] = lambda done: None
 ) -> Iterator[Cell]:  # fmt: skip
@@ -102,6 +126,7 @@ def cells(
         progress(place + 1)
 
 
+@functools.cache
 def versions_of(packages: tuple[str, ...]) -> dict[str, str]:
     """Versions of what every cell uses, and of some packages."""
     return {**provenance.versions(), **{name: provenance.package_version(name) for name in packages}}

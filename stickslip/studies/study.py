@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from stickslip.errors import InputError, unknown
 from stickslip.studies import cell as cells_module
-from stickslip.studies import datasets, records
+from stickslip.studies import records
 from stickslip.studies.cell import Cell
 from stickslip.studies.definition import Definition, load, parse
 from stickslip.studies.driver import Driver, Progress
@@ -126,6 +126,8 @@ def run(
         finally:
             where.close()
     if progress.complete and options.dataset:
+        from stickslip.studies import datasets
+
         datasets.build(store, options.dataset)
     return progress
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stickslip.errors import InputError
+from stickslip.studies.cell import known_code
 from stickslip.studies.executors.base import Event, Limits
 from stickslip.studies.executors.process import Worker, share_of_memory, wait
 
@@ -35,13 +36,14 @@ class Local:
         count = workers if workers is not None else len(gpus) or len(os.sched_getaffinity(0))
         if count < 1:
             raise InputError(f"workers is {count}: it must be at least 1")
+        known = known_code()
         limits = Limits(timeout, share_of_memory(count) if memory is None else memory)
         self._workers: dict[str, Worker] = {}
         for place in range(count):
             environment = {"CUDA_VISIBLE_DEVICES": gpus[place % len(gpus)] if gpus else ""}
             name = f"process {place + 1}"
             where = "cuda:0" if gpus else "cpu"
-            self._workers[name] = Worker(scratch / str(place), where, limits, environment)
+            self._workers[name] = Worker(scratch / str(place), where, limits, environment, known)
         self._scratch = {name: scratch / str(place) for place, name in enumerate(self._workers)}
 
     def slots(self) -> Sequence[str]:

@@ -33,13 +33,16 @@ class Worker:
         device: of Warp, in the process
         limits: of a cell
         environment: variables that differ from the driver's
+        known: digests of code, see `cell.trust`
 
     Attributes:
         task: the hash of what it runs; empty: nothing
     """
 
-    def __init__(self, folder: Path, device: str, limits: Limits, environment: Mapping[str, str]) -> None:
-        self._folder, self._device, self._limits = folder, device, limits
+    def __init__(
+        self, folder: Path, device: str, limits: Limits, environment: Mapping[str, str], known: list[dict[str, Any]]
+    ) -> None:
+        self._folder, self._device, self._limits, self._known = folder, device, limits, known
         self._environment = {**os.environ, **dict.fromkeys(ONE_THREAD, "1"), **environment}
         self._process: subprocess.Popen[bytes] | None = None
         self.task = ""
@@ -52,13 +55,13 @@ class Worker:
         return None if self._process is None else self._process.pid
 
     def _start(self) -> subprocess.Popen[bytes]:
-        path = os.pathsep.join(entry for entry in sys.path if entry)
+        found = os.pathsep.join(entry for entry in sys.path if entry)
         process = subprocess.Popen(
             [sys.executable, "-m", _MODULE, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**self._environment, "PYTHONPATH": path},
+            env={**self._environment, "PYTHONPATH": found},
             start_new_session=True,  # Ctrl-C is for the driver, and all that cells start can be ended
             bufsize=0,
         )
@@ -67,8 +70,8 @@ class Worker:
             os.set_blocking(pipe.fileno(), False)
         self._process, self._inbox, self._said = process, messages.Inbox(), bytearray()
         self._ready, self._started = False, time.monotonic()
-        self._write({"path": [entry or os.getcwd() for entry in sys.path], "folder": str(self._folder),
-                     "device": self._device})  # fmt: skip
+        path = [entry or os.getcwd() for entry in sys.path]
+        self._write({"path": path, "folder": str(self._folder), "device": self._device, "known": self._known})
         return process
 
     def pipes(self) -> list[Any]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from stickslip.errors import InputError, MissingExtra, StickslipError
+from stickslip.studies.cell import known_code
 from stickslip.studies.executors.base import Event, Limits
 from stickslip.studies.executors.process import Worker, share_of_memory, wait
 
@@ -51,14 +52,15 @@ class Cells:
         device: "cpu" or "cuda"
         limits: of a cell
         path: folders of modules that the driver has and an installation has not
+        known: digests of code, see `cell.trust`
     """
 
-    def __init__(self, device: str, limits: Limits, path: Sequence[str]) -> None:
+    def __init__(self, device: str, limits: Limits, path: Sequence[str], known: list[dict[str, Any]]) -> None:
         sys.path += [entry for entry in path if entry not in sys.path and os.path.isdir(entry)]
         _tidy()
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
         environment = {} if device == "cuda" else {"CUDA_VISIBLE_DEVICES": ""}
-        self._worker = Worker(self._folder, "cuda:0" if device == "cuda" else "cpu", limits, environment)
+        self._worker = Worker(self._folder, "cuda:0" if device == "cuda" else "cpu", limits, environment, known)
 
     def ready(self) -> tuple[int, str]:
         """Process and node of the actor."""
@@ -111,7 +113,7 @@ class Ray:
             raise InputError(f"workers is {workers}: it must be at least 1")
         if not 0.0 < gpus <= 8.0 or (gpus > 1.0 and gpus != int(gpus)):
             raise InputError(f"gpus is {gpus:g}: give a share of one, such as 0.25, or a whole number")
-        self._device, self._most, self._gpus = device, workers, gpus
+        self._device, self._most, self._gpus, self._known = device, workers, gpus, known_code()
         self._ray = ray = package(alone=address is None)
         self._own = not ray.is_initialized()
         if self._own:
@@ -147,7 +149,7 @@ class Ray:
             self._looked = now
             for _ in range(self._room() - len(self._actors) - len(self._starting)):
                 self._count += 1
-                actor = self._kind.remote(self._device, self._limits, _own_path())
+                actor = self._kind.remote(self._device, self._limits, _own_path(), self._known)
                 self._starting[actor.ready.remote()] = (f"actor {self._count}", actor)
         if not self._starting:
             return

@@ -44,13 +44,16 @@ def main() -> None:
             while data:
                 data = data[os.write(replies, data) :]
 
-    _serve(tasks, send, Path(hello["folder"]), hello["device"])
+    _serve(tasks, send, hello)
 
 
-def _serve(tasks: Any, send: Any, scratch: Path, device: str) -> None:
+def _serve(tasks: Any, send: Any, hello: dict[str, Any]) -> None:
     from stickslip import compilation
+    from stickslip.studies import cell
     from stickslip.studies.execute import compiling, execute
 
+    scratch, device = Path(hello["folder"]), hello["device"]
+    cell.trust(hello["known"])
     send({"ready": os.getpid()})
     with compilation.quiet(), compiling(lambda begun: send({"compiling": begun})):
         while (task := messages.receive(tasks)) is not None:

@@ -116,10 +116,11 @@ def joined(text: str, extra: Mapping[str, Any], head: str) -> str:
     return f"{name}:" + ",".join(f"{key}={value}" for key, value in given.items())
 
 
+@functools.lru_cache(4096)
 def scene_of(text: str) -> tuple[Any, tuple[str, ...], dict[str, str], str]:
     """Values of a scene for the hash, its modules, the digest of its model, and its name for the group."""
-    mjcf.check(text)
     if is_model(text):
+        mjcf.check(text)
         return text if text.startswith("menagerie:") else Path(text).name, (), {"scene": _model(text)}, text
     found, given = scenes.resolve(text)
     values = {"scene": found.name, **dataclasses.asdict(found.values(**given))}
@@ -137,6 +138,7 @@ def _model(text: str) -> str:
     return provenance.model_digest(mjcf.load(text))
 
 
+@functools.lru_cache(4096)
 def physics_of(text: str) -> tuple[Any, tuple[str, ...], str]:
     """Values of a physics for the hash, the module of its code, and its name."""
     name = spec.split(text)[0]

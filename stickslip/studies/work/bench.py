@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stickslip import bench
-from stickslip.bench import methods, sources
+from stickslip.bench import methods
 from stickslip.bench.experiment import Experiment, Trial
 from stickslip.errors import HealthWarning, InputError, Unsupported, unknown
 from stickslip.parameters import checked as checked_class
@@ -46,8 +46,8 @@ class Bench(Work):
             "seed": chosen.seed,
             "quick": chosen.quick,
         }
-        contents = {"code": sources.source(experiment, method.modules), **method.versions}
-        return Resolved(values, f"{experiment.name} {method.name}", (type(self).__module__,), contents)
+        modules = (type(self).__module__, type(experiment).__module__, *method.modules)
+        return Resolved(values, f"{experiment.name} {method.name}", modules, method.versions)
 
     def run(self, given: Mapping[str, Any], place: Place) -> Outcome:
         chosen, experiment, settings, physics = _chosen(given, "cpu" if place.device == "cpu" else "cuda")

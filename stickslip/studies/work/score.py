@@ -57,7 +57,9 @@ class Score(Work):
         )  # fmt: skip
         if found.refused:
             raise Unsupported(found.refused)
-        metrics: dict[str, Any] = {} if found.success is None else {"success": found.success, "error": found.error}
+        metrics: dict[str, Any] = (
+            {} if found.success is None else {"success": found.success, "success_error": found.error}
+        )
         metrics |= {"return": found.total, "return_error": found.total_error, "episode_s": found.seconds}
         return Outcome({**metrics, "diverged": found.diverged})
 
