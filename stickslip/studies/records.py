@@ -122,12 +122,18 @@ def encode(records: Sequence[Record]) -> bytes:
 
 def read(path: Path) -> "pyarrow.Table | None":
     """The rows of a file of records; None if it is damaged or of another kind."""
-    pa, pq = package()
+    pa, _ = package()
     try:
-        table = pq.ParquetFile(pa.BufferReader(path.read_bytes())).read()
-        return table.select(schema().names).cast(schema())
+        return opened(path.read_bytes())
     except (OSError, KeyError, pa.ArrowException):  # a file that a failing disk or a hand has changed
         return None
+
+
+def opened(data: bytes) -> "pyarrow.Table":
+    """The rows of a file of records, given its content."""
+    pa, pq = package()
+    table = pq.ParquetFile(pa.BufferReader(data)).read()
+    return table.select(schema().names).cast(schema())
 
 
 def rows(table: "pyarrow.Table", places: Sequence[int]) -> "pyarrow.Table":
