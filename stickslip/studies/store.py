@@ -35,6 +35,8 @@ FORMAT = 1
 SUFFIX = ".parquet"
 ALIVE = 15.0
 """A driver that has not told of itself for so long is gone [s]."""
+GONE = 3600.0
+"""Age of unfinished files of another machine from which they are removed [s]."""
 
 
 class Store:
@@ -219,7 +221,7 @@ class Store:
         place = self.folder / "scratch"
         for old in place.glob("*-*"):
             with contextlib.suppress(OSError, ValueError):
-                if time.time() - old.stat().st_mtime > 3600.0 and not self._lives(old.name):
+                if not self._lives(old):
                     shutil.rmtree(old)
         own = place / f"{os.uname().nodename}-{os.getpid()}"
         own.mkdir(parents=True, exist_ok=True)
@@ -230,12 +232,12 @@ class Store:
             with contextlib.suppress(OSError):
                 place.rmdir()
 
-    def _lives(self, name: str) -> bool:
-        """Whether a driver of this machine still runs; of another machine, whether it has told of itself."""
-        node, _, pid = name.rpartition("-")
+    def _lives(self, scratch: Path) -> bool:
+        """Whether the driver of a folder still runs; of another machine, whether it has told of itself of late."""
+        node, _, pid = scratch.name.rpartition("-")
         if node == os.uname().nodename:
             return os.path.exists(f"/proc/{int(pid)}")
-        return name in self.drivers()
+        return scratch.name in self.drivers() or time.time() - scratch.stat().st_mtime < GONE
 
     def tell(self, name: str, about: Mapping[str, Any] | None) -> None:
         """Tell what a driver does, for `stickslip study status`; None: it has ended."""

@@ -206,7 +206,11 @@ def test_a_disk_that_is_really_full(tmp_path):
 
 @pytest.mark.parametrize(
     ("metrics", "says"),
-    [({"x": 1.0}, "'x' is a metric, and a column"), ({"status": 1.0}, "column of another kind"), ({"y": 2**60}, "2.53")],
+    [
+        ({"x": 1.0}, "'x' is a metric, and a column"),
+        ({"status": 1.0}, "column of another kind"),
+        ({"y": 2**60}, "2.53"),
+    ],
 )
 def test_metrics_that_cannot_be_stored_are_refused(metrics, says):
     with pytest.raises(InputError, match=says):
