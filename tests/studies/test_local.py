@@ -1,4 +1,4 @@
-"""Cells in processes: what they do wrong stays with them, and no end of a process or a driver loses or doubles a cell."""
+"""Cells in processes: what they do wrong stays with them, and no killed process or driver loses or doubles a cell."""
 
 import os
 import random

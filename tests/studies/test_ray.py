@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("pyarrow")
-ray = pytest.importorskip("ray")
+pytest.importorskip("ray")
+
+import ray
 
 from stickslip import studies
 from stickslip.errors import InputError

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 
 from stickslip.cli.status import FAILED, INTERRUPTED, OK
 
@@ -44,7 +45,13 @@ class StudyRun:
         if self.dry:
             study.check(self, console)
             return OK
-        progress = study.run(self, console)
+        from stickslip.studies import DiskFull
+
+        try:
+            progress = study.run(self, console)
+        except DiskFull as error:
+            Console(stderr=True, highlight=False, soft_wrap=True).print(f"[red]error:[/] {escape(str(error))}")
+            return FAILED
         if progress.interrupted:
             return INTERRUPTED
         return OK if progress.complete else FAILED

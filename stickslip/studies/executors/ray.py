@@ -7,6 +7,7 @@ time-outs and cells that crash are the same in both. Files of cells come back th
 import contextlib
 import os
 import shutil
+import socket
 import sys
 import sysconfig
 import tempfile
@@ -27,6 +28,8 @@ GROW = 2.0
 """Time between two looks at whether nodes have come or gone [s]."""
 PATIENCE = 120.0
 """Time without any slot after which a study gives up [s]."""
+REACH = 10.0
+"""Time in which a cluster has to answer [s]."""
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Variable of Ray, read when it is imported: "0" makes a new cluster listen on the loopback address alone."""
 _FOLDER = "stickslip-study-"
@@ -229,10 +232,13 @@ def _begin(ray: Any, address: str | None, workers: int | None) -> None:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     try:
         if address is not None:
+            host, colon, port = address.rpartition(":")
+            if colon and port.isdigit():
+                socket.create_connection((host, int(port)), timeout=REACH).close()  # Ray itself would try for minutes
             ray.init(address=address, **quiet)
             return
         ray.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise InputError(
             f"Ray cannot be reached at {address or 'this machine'}: {str(error).strip().splitlines()[0]}; start a "
             "cluster with `ray start --head`, or leave --ray out for a local one"
