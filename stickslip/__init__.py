@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from stickslip.simulation import Trajectory as Trajectory
     from stickslip.simulation import Uniform as Uniform
     from stickslip.state import State as State
+    from stickslip.studies.study import study as study
     from stickslip.viewer import Viewer as Viewer
     from stickslip.viewer import view as view
 
@@ -60,6 +61,7 @@ _WHERE = {
     "stickslip.readout": "Patches",
     "stickslip.simulation": "Offset Scale Simulation Trajectory Uniform",
     "stickslip.state": "State",
+    "stickslip.studies.study": "study",
     "stickslip.viewer": "Viewer view",
 }
 """Public names by module; the classes of the built-in physics come from their registry."""

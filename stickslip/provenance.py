@@ -112,6 +112,21 @@ def package_version(name: str) -> str:
         return "none"
 
 
+def model_digest(mjm: Any) -> str:
+    """Digest of all arrays and options of a MuJoCo model but paths: the same model in another folder is the same."""
+    found = hashlib.sha256()
+    for part in (mjm, mjm.opt):
+        for name in dir(part):
+            value = getattr(part, name)
+            if name.startswith("_") or name.endswith("pathadr"):
+                continue
+            if hasattr(value, "tobytes") and hasattr(value, "dtype"):  # an array, without importing NumPy
+                found.update(f"{name} {value.shape} {value.dtype} ".encode() + value.tobytes())
+            elif isinstance(value, int | float):
+                found.update(f"{name} {value!r} ".encode())
+    return found.hexdigest()[:DIGITS]
+
+
 def digest(modules: Iterable[str]) -> str:
     """Digest of the import closure of modules, given by their dotted names."""
     code, data = closure(modules)
@@ -121,6 +136,12 @@ def digest(modules: Iterable[str]) -> str:
     for path in sorted(data, key=lambda path: path.as_posix()):
         total.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return total.hexdigest()[:DIGITS]
+
+
+def files(modules: Iterable[str]) -> list[pathlib.Path]:
+    """The files that a digest covers."""
+    code, data = closure(modules)
+    return sorted({*(_path_of(name) for name in code), *data})
 
 
 def closure(modules: Iterable[str]) -> tuple[set[str], set[pathlib.Path]]:
@@ -254,7 +275,7 @@ def _data_of(code: set[str]) -> set[pathlib.Path]:
     named = {stem for name in code for stem in _stems(_path_of(name))}
     found = set()
     for folder, package in folders.items():
-        if package == "stickslip":  # modules at the top have no data of their own
+        if package in ("stickslip", ""):  # modules at the top, and those of no package, have no data of their own
             continue
         for path in _data_below(folder):
             if package not in CATALOGUES or path.stem.replace("_", "-") in named:

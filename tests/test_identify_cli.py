@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from stickslip import identification as ident
-from stickslip.cli.identify_parameters import parse
 from stickslip.cli.main import main
 from stickslip.errors import InputError
+from stickslip.identification.notation import parse
 from stickslip.identification.picture import labels
 from stickslip.identification.trial import Trial
 

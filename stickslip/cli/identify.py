@@ -14,11 +14,11 @@ from rich.table import Table
 import stickslip as ss
 from stickslip import spec
 from stickslip.cli import identify_example
-from stickslip.cli.identify_parameters import parse
 from stickslip.cli.output import make_folder
 from stickslip.errors import InputError, StickslipError
 from stickslip.identification.fit import Estimate, Fit
 from stickslip.identification.identify import identify
+from stickslip.identification.notation import parse
 from stickslip.identification.parameter import Parameter
 from stickslip.identification.trial import Trial
 from stickslip.physics.base import Physics

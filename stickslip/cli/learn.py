@@ -17,10 +17,9 @@ from stickslip.envs.env import Env
 from stickslip.envs.factory import make, make_group
 from stickslip.envs.group import EnvGroup
 from stickslip.envs.task import Task
-from stickslip.envs.tasks import folder_of, load_task
-from stickslip.envs.tasks.catalogue import NAMES
+from stickslip.envs.tasks import load_task
 from stickslip.errors import InputError
-from stickslip.learning import episodes, scores_picture
+from stickslip.learning import episodes, find, scores_picture
 from stickslip.learning import score as scoring
 from stickslip.learning.film import Filming, draw_curve
 from stickslip.learning.policy import Policy
@@ -165,33 +164,12 @@ def _report(training: "Training", task: Task, out: Path, order: "Train", console
     console.print(f"Policy: {out / 'policy.npz'}; watch it with: stickslip play {out}", soft_wrap=True)
 
 
-def find_policy(name: str) -> Policy:
-    """The policy of a task, of a folder of `stickslip train`, or of a file."""
-    path = Path(name)
-    if name in NAMES:
-        path = folder_of(name) / "policy.npz"
-        if not path.is_file():
-            raise InputError(f"no trained policy comes with the task {name!r}: train one with `stickslip train {name}`")
-    elif path.is_dir():
-        path = path / "policy.npz"
-    if not path.is_file():
-        raise InputError(f"{path} is not a file: give a task, a folder of `stickslip train`, or a policy's file")
-    return Policy.load(path)
-
-
-def _task_of(policy: Policy, given: str | None) -> Task:
-    name = given or policy.about.get("task")
-    if given is None and name not in NAMES:
-        raise InputError(f"the policy is for the task {name!r}, of a file: name the file with --task mytask.py")
-    return load_task(str(name))
-
-
 def play(order: "Play", console: Console) -> bool:
     """Play a policy; whether at least one episode succeeded, where the task knows success."""
     if order.view and order.record is not None:
         raise InputError("--view and --record are both given: show the policy, or write its episodes")
-    policy = find_policy(order.policy)
-    task = _task_of(policy, order.task)
+    policy = find.policy(order.policy)
+    task = find.task_of(policy, order.task)
     if order.episodes < 1:
         raise InputError(f"episodes is {order.episodes}: it must be at least 1")
     named = order.physics or str(policy.about.get("physics") or DEFAULT).partition("+")[0]
@@ -269,11 +247,11 @@ def score(order: "ScorePolicy", console: Console) -> bool:
     if order.episodes < 1:
         raise InputError(f"episodes is {order.episodes}: it must be at least 1")
     scoring.methods(order.physics)  # before any work is done
-    policies = {name: find_policy(name) for name in order.policy}
+    policies = {name: find.policy(name) for name in order.policy}
     output.make_folder(order.out)
     table: list[dict[str, Any]] = []
     for name, policy in policies.items():
-        task = _task_of(policy, order.task)
+        task = find.task_of(policy, order.task)
         found: list[scoring.Score] = []
         with progress_bar(console) as bar:
             shown = bar.add_task(f"{name}: scoring", total=len(order.physics))

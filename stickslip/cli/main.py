@@ -20,6 +20,7 @@ from stickslip.cli.commands.points import Points
 from stickslip.cli.commands.retarget import Motions, Retarget
 from stickslip.cli.commands.run import Run, refuse_former
 from stickslip.cli.commands.scenes import Physics, Scenes
+from stickslip.cli.commands.study import StudyGroup
 from stickslip.cli.commands.view import Gallery, View
 from stickslip.cli.status import FAILED, INTERRUPTED, OK, USAGE
 from stickslip.errors import InputError, StickslipError
@@ -41,6 +42,7 @@ Command = (
     | Annotated[Play, tyro.conf.subcommand(name="play")]
     | Annotated[ScorePolicy, tyro.conf.subcommand(name="score")]
     | Annotated[BenchGroup, tyro.conf.subcommand(name="bench")]
+    | Annotated[StudyGroup, tyro.conf.subcommand(name="study")]
     | Annotated[Demo, tyro.conf.subcommand(name="demo")]
     | Annotated[View, tyro.conf.subcommand(name="view")]
     | Annotated[Gallery, tyro.conf.subcommand(name="gallery")]

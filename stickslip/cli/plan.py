@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import mujoco
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
@@ -25,7 +24,7 @@ from stickslip.mpc.tasks.load import load_task, split
 from stickslip.mpc.trial import film, trial
 from stickslip.physics.base import Physics
 from stickslip.progress import progress_bar, showing_log
-from stickslip.provenance import machine, package_version, versions
+from stickslip.provenance import machine, model_digest, package_version, versions
 from stickslip.simulation import resolve_device
 
 ALL = "all"
@@ -278,18 +277,8 @@ def _versions(what: Order) -> dict[str, str]:
     if task.extra:
         found[MENAGERIE] = package_version(MENAGERIE)
     if task.extra or what.source:
-        found["model"] = " ".join(_digest(compile_problem(task, name).mjm) for name in task.objects)
+        found["model"] = " ".join(model_digest(compile_problem(task, name).mjm) for name in task.objects)
     return found
-
-
-def _digest(mjm: mujoco.MjModel) -> str:
-    """Digest of all arrays of a model but paths: the same hand in another folder is the same."""
-    digest = hashlib.sha256()
-    for name in dir(mjm):
-        value = getattr(mjm, name)
-        if isinstance(value, np.ndarray) and not name.endswith("pathadr"):
-            digest.update(f"{name} {value.shape} {value.dtype} ".encode() + value.tobytes())
-    return digest.hexdigest()[:12]
 
 
 def _parameters(task: Task) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +20,10 @@ from stickslip.cli.output import make_folder
 from stickslip.cli.plan_store import Store
 from stickslip.errors import InputError, StickslipError
 from stickslip.mpc.retarget import files as motions
-from stickslip.mpc.retarget import film, g1, made, rollout, score, support
+from stickslip.mpc.retarget import film, prepare, rollout, support
 from stickslip.mpc.retarget.batch import check_physics
-from stickslip.mpc.retarget.contacts import detect_contacts
-from stickslip.mpc.retarget.ground import FLOATS, object_height
 from stickslip.mpc.retarget.motion import Motion
 from stickslip.mpc.retarget.problem import Problem, compile_problem
-from stickslip.mpc.retarget.robots import Options, Robot, find
 from stickslip.mpc.retarget.rollout import Retargeted
 from stickslip.mpc.retarget.settings import Settings
 from stickslip.physics.base import Physics
@@ -44,8 +41,6 @@ ON_CPU = {"samples": 192, "iterations": 8}
 """What is not given, by device."""
 MISSING = 0.01
 """Force that contacts cannot give, in the mean, from which it is told [weights of the robot]."""
-SUNK = 0.1
-"""Depth of an object in the floor, in the first frame, from which it is refused [m]."""
 
 
 def run(order: "Retarget", console: Console) -> bool:
@@ -73,7 +68,19 @@ def _retarget(name: str, order: "Retarget", physics: Physics[Any, Any], console:
     """One motion with all its seeds."""
     with progress_bar(console) as bar:
         task = bar.add_task(f"{Path(name).name}: inverse kinematics", total=1.0, visible=False)
-        motion, robot, options = load(name, order, lambda share: bar.update(task, completed=share, visible=True))
+        motion, robot, options = prepare.load(
+            name,
+            robot=order.robot,
+            servo=order.servo,
+            self_collision=order.self_collision,
+            box=order.box,
+            fps=order.fps,
+            quat=order.quat,
+            begin=order.begin,
+            end=order.end,
+            ground=order.ground,
+            progress=lambda share: bar.update(task, completed=share, visible=True),
+        )
     problem = compile_problem(robot, motion, options=options, dt=order.dt, plant_dt=order.plant_dt)
     settings = _settings(order, motion)
     make_folder(order.out)
@@ -104,7 +111,7 @@ def _retarget(name: str, order: "Retarget", physics: Physics[Any, Any], console:
                 state=state, progress=tell,
             )  # fmt: skip
             written += _write(ran, order, stem, first=place == 1)
-            store.add({"object": motion.name, "seed": seed, **row(ran)})
+            store.add({"object": motion.name, "seed": seed, **prepare.row(ran)})
             bar.remove_task(task)
     rows = [store.done[motion.name, seed] for seed in range(order.seed, order.seed + order.trials)]
     console.print(_table(rows))
@@ -132,66 +139,6 @@ def _support_notes(problem: Problem) -> list[str]:
     ]
 
 
-def load(
-    name: str, order: "Retarget", progress: Callable[[float], None] | None = None
-) -> tuple[Motion, Robot, Options]:
-    """A motion by name or from a file, the robot for it, and its options; `progress` is that of inverse kinematics."""
-    robot = None if order.robot is None else find(order.robot)
-    if made.known(name):
-        motion, usual = made.make(name), made.find(name).robot
-        if order.begin is not None or order.end is not None:
-            motion = motion.clip(order.begin or 0.0, order.end)
-    else:
-        path = Path(name)
-        if not path.exists():
-            known = ", ".join(made.MOTIONS)
-            raise InputError(f"{name!r} is neither a file nor one of our motions: {known}")
-        motion = motions.load(
-            path, fps=order.fps, quat=order.quat, begin=order.begin, end=order.end, robot=robot, progress=progress
-        )
-        usual = "g1-box" if motion.objects else "g1"
-    robot = robot or find(usual)
-    options = Options(
-        order.servo,
-        None if order.self_collision is None else order.self_collision == "on",
-        **({} if order.box is None else {"box": order.box}),
-    )
-    mjm = robot.build(options).compile()
-    motion = _with_object_of(motion, robot, mjm)
-    if order.ground and motion.base is not None:
-        motion = motions.grounded(motion, mjm, robot.base)
-    motion = motions.check(motion, mjm, robot.base)
-    if motion.base is not None and robot.contacts and not motion.contacts:
-        motion = detect_contacts(motion, mjm, robot.contacts, robot.base)
-    return motion, robot, options
-
-
-def _with_object_of(motion: Motion, robot: Robot, mjm: mujoco.MjModel) -> Motion:
-    """The motion with the robot's name for its object; raises InputError if the robot has none, or it does not fit."""
-    if not motion.objects:
-        return motion
-    if not robot.object:
-        raise InputError(
-            f"motion {motion.name!r} moves the object {next(iter(motion.objects))!r}, and the robot {robot.name} has "
-            "none; choose --robot g1-box with --box LENGTHS, or an MJCF file with a free body"
-        )
-    if len(motion.objects) == 1 and robot.object not in motion.objects:
-        ((name, pose),) = motion.objects.items()
-        note = f"the object {name!r} of the file is the robot's {robot.object!r}"
-        motion = dataclasses.replace(motion, objects={robot.object: pose}, notes=(*motion.notes, note))
-    depth = -object_height(motion, mjm, robot.object, robot.base) if robot.object in motion.objects else 0.0
-    if depth > SUNK:
-        fix = "give --box with the lengths of the file's" if robot.object == g1.BOX else "choose a model of its size"
-        raise InputError(
-            f"motion {motion.name!r}: the object {robot.object!r} of the robot {robot.name} is {depth:.3f} m in the "
-            f"floor in the first frame, and more than {SUNK:g} m cannot be right; {fix}"
-        )
-    if depth > FLOATS:
-        note = f"the object is {100.0 * depth:.1f} cm in the floor in the first frame, and starts above it"
-        motion = dataclasses.replace(motion, notes=(*motion.notes, note))
-    return motion
-
-
 def _settings(order: "Retarget", motion: Motion) -> Settings:
     usual = ON_GPU if resolve_device(order.device).is_cuda else ON_CPU
     given = {name: getattr(order, name) for name in usual if getattr(order, name) is not None}
@@ -216,27 +163,6 @@ def _head(order: "Retarget", problem: Problem, settings: Settings, physics: Phys
         "motion": {"steps": problem.steps, "source": Path(problem.motion.source).name, "digest": reference},
         "machine": machine(resolve_device(order.device).alias),
         "versions": versions(),
-    }
-
-
-def row(ran: Retargeted) -> dict[str, Any]:
-    """A run as it is stored: errors by both metrics, physics beside the reference's, times."""
-    report, given = score.report(ran), score.reference_report(ran.problem)
-    without = rollout.open_loop(ran.problem)
-    aligned, spider, bare = score.errors(ran), score.errors(ran, "spider"), score.errors(without)
-    return {
-        "reason": ran.reason,
-        "steps": len(ran.ctrl),
-        **dataclasses.asdict(aligned),
-        **{f"spider_{name}": value for name, value in dataclasses.asdict(spider).items()},
-        **{f"open_loop_{name}": value for name, value in dataclasses.asdict(bare).items()},
-        **dataclasses.asdict(report),
-        "reference_foot_slide": given.foot_slide,
-        "reference_penetration": given.penetration,
-        "seconds": float(ran.seconds.mean()) if len(ran.seconds) else math.nan,
-        "seconds_std": float(ran.seconds.std()) if len(ran.seconds) else math.nan,
-        "rounds": float(ran.rounds.mean()) if len(ran.rounds) else math.nan,
-        "notes": list(ran.notes),
     }
 
 

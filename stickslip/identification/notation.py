@@ -1,4 +1,4 @@
-"""Parameters to identify, as the command line names them: `mass:T=0.1:3`."""
+"""Parameters to identify, as a command line names them: `mass:T=0.1:3`."""
 
 import re
 from collections.abc import Callable

@@ -1,0 +1,1 @@
+"""Where cells run: processes of this machine, or Ray."""
