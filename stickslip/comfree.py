@@ -32,12 +32,13 @@ def put_model(
     damping: float | Iterable[float] = _model.DEFAULT_DAMPING,
     impedance: Literal["heuristic", "exact"] = _DEFAULT.impedance,
     smoothing: float | None = _DEFAULT.smoothing,
+    tangential: float | None = _DEFAULT.tangential,
 ) -> Model:
     """Creates a model on device; the keywords after `batch_sizes` are those of `stickslip.ComFree`.
 
     `stiffness` and `damping` are one number or one per world.
     """
-    physics = _physics.ComFree(impedance=impedance, smoothing=smoothing)
+    physics = _physics.ComFree(impedance=impedance, smoothing=smoothing, tangential=tangential)
     return _physics.put_model(
         mjm,
         batch_sizes,
@@ -46,6 +47,7 @@ def put_model(
         damping=damping,
         exact=physics.impedance == "exact",
         smoothing=physics.smoothing or 0.0,
+        tangential=physics.tangential,
     )
 
 

@@ -16,6 +16,7 @@ from stickslip.bench.experiments.free_bodies.resolution import Resolution
 from stickslip.bench.experiments.free_bodies.seven_tests import SevenTests
 from stickslip.bench.experiments.free_bodies.stability import Stability
 from stickslip.bench.experiments.free_bodies.tumble import Tumble
+from stickslip.bench.experiments.friction.creep_floor import CreepFloor
 from stickslip.bench.experiments.friction.grasp_creep import GraspCreep
 from stickslip.bench.experiments.friction.hold import Hold
 from stickslip.bench.experiments.friction.pinch_moment import PinchMoment
@@ -51,6 +52,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
     experiment.name: experiment
     for experiment in (
         Stick(),
+        CreepFloor(),
         GraspCreep(),
         Hold(),
         Stack(),

@@ -65,22 +65,26 @@ def check_cone(sim: ss.Simulation, *, elliptic: bool) -> dict[int, float]:
         (ss.ComFree(0.5, 0.005), "pyramidal"),
         (ss.ComFree(impedance="exact"), "pyramidal"),
         (ss.ComFree(smoothing=5.0), "pyramidal"),
+        (ss.ComFree(tangential=1.0), "pyramidal"),
+        (ss.ComFree(tangential=1.0), "elliptic"),
         (ss.MuJoCo(), "pyramidal"),
         (ss.MuJoCo(), "elliptic"),
         (ss.ConeSweep(), "pyramidal"),
         (ss.ConeSweep(), "elliptic"),
     ],
     ids=(
-        "comfree comfree-elliptic comfree-stiff comfree-exact comfree-smooth mujoco mujoco-elliptic "
-        "cone-sweep cone-sweep-elliptic"
+        "comfree comfree-elliptic comfree-stiff comfree-exact comfree-smooth comfree-tangential "
+        "comfree-tangential-elliptic mujoco mujoco-elliptic cone-sweep cone-sweep-elliptic"
     ).split(),
 )
 def test_forces_are_inside_the_cone(physics: ss.Physics, cone: str, device: str) -> None:
     """sum_i |f_i| / mu_i <= f_n in a moving pile, for each condim.
 
-    ComFree's cone is a pyramid whatever the option, the cone sweep's is elliptic: there it is the root of the squares.
+    ComFree's cone is a pyramid whatever the option, with a gain of its own for friction it is elliptic, as the cone
+    sweep's is: there it is the root of the squares.
     """
-    elliptic = physics.name == "cone-sweep" or (physics.name == "mujoco" and cone == "elliptic")
+    own_gain = isinstance(physics, ss.ComFree) and physics.tangential is not None
+    elliptic = physics.name == "cone-sweep" or own_gain or (physics.name == "mujoco" and cone == "elliptic")
     sim = ss.Simulation(MIXED.format(cone=cone), physics, nworld=4, device=device, nconmax=64, njmax=512)
     state = support.perturbed(sim.mjm, 4, scale=1.0)
     sim.state = state
@@ -203,6 +207,38 @@ def test_comfree_creeps_down_a_slope_as_predicted(device: str) -> None:
     downhill = np.array([math.cos(angle), 0.0, -math.sin(angle)])
     np.testing.assert_allclose(sim.qvel.numpy()[0, :3] @ downhill, creep, rtol=0.01)
     assert creep > 0.01
+
+
+@pytest.mark.parametrize("tangential", [0.5, 1.0, 2.0])
+def test_comfree_creeps_less_with_a_gain_of_its_own(tangential: float, device: str) -> None:
+    """Friction takes the share G of the predicted slip v + g dt sin(angle), so v = g dt sin(angle) (1 / G - 1).
+
+    G is `tangential` times the gain of the normal, which four corners have: 4 r / (1 - r) (k dt + d) each.
+    """
+    angle, k, d, dt = 0.25, 0.2, 0.001, 0.002
+    sim = ss.Simulation(f"box-on-slope:angle={angle},mu=0.4", ss.ComFree(k, d, tangential=tangential), device=device)
+    sim.step(1000)
+    contacts = sim.contacts()
+    assert len(contacts) == 4
+    solimp = np.array([0.9, 0.95, 0.001, 0.5, 2.0])
+    ratios = [r / (1 - r) for r in (impedance_curve(solimp, float(dist)) for dist in contacts.dist)]
+    gain = tangential * 4 * sum(ratios) * (k * dt + d)
+    creep = GRAVITY * math.sin(angle) * dt * (1 / gain - 1)
+    downhill = np.array([math.cos(angle), 0.0, -math.sin(angle)])
+    np.testing.assert_allclose(sim.qvel.numpy()[0, :3] @ downhill, creep, rtol=0.02)
+    assert 0.001 < creep < 0.05
+
+
+@pytest.mark.parametrize("mu", [0.2, 0.5])
+def test_comfree_slides_by_coulomb_with_a_gain_of_its_own(mu: float, device: str) -> None:
+    """Thrown flat in a direction that is no axis of a contact frame: v_0^2 / (2 mu g) far, straight on, unturned."""
+    sim = ss.Simulation(THROWN.format(mu=mu, contact=""), ss.ComFree(tangential=1.0), device=device)
+    speed, direction = math.hypot(1.0, 0.5), np.array([1.0, 0.5]) / math.hypot(1.0, 0.5)
+    sim.step(600)
+    way = sim.state.qpos[0, :2]
+    np.testing.assert_allclose(way @ direction, speed**2 / (2.0 * mu * GRAVITY), rtol=0.02)
+    assert abs(way[0] * direction[1] - way[1] * direction[0]) < 1e-3
+    np.testing.assert_allclose(sim.state.qvel[0], 0.0, atol=1e-4)
 
 
 # A box thrown flat over a floor, in a direction that is no axis of a contact frame.

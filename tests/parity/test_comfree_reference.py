@@ -28,7 +28,15 @@ SETTINGS = {
     "g1": {"stiffness": 0.55, "damping": 0.00055},
     "exact": {"stiffness": 0.1, "damping": 0.002, "impedance": "exact"},
     "smooth": {"stiffness": 0.2, "damping": 0.001, "smoothing": 5.0},
+    "tangential": {"stiffness": 0.2, "damping": 0.001, "tangential": 1.0},
     "exact_smooth": {"stiffness": 0.3, "damping": 0.01, "impedance": "exact", "smoothing": 20.0},
+    "tangential_exact_smooth": {
+        "stiffness": 0.3,
+        "damping": 0.01,
+        "impedance": "exact",
+        "smoothing": 20.0,
+        "tangential": 0.5,
+    },
 }
 
 
@@ -112,9 +120,10 @@ def test_contacts_match_mujoco(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tumbling_implicitfast", "finger_servo", "gantry", "pile"])
-def test_bound_matches_reference(name: str) -> None:
+@pytest.mark.parametrize("tangential", [None, 2.0])
+def test_bound_matches_reference(name: str, tangential: float | None) -> None:
     """With gains so stiff that forces are cut, the step, and the forces that contacts report."""
-    parameters = {"stiffness": 0.2, "damping": 0.3}
+    parameters = {"stiffness": 0.2, "damping": 0.3, "tangential": tangential}
     stepped = step_warp(name, **parameters)
     cut = 0
     for world, label in enumerate(labels(name)):

@@ -5,6 +5,9 @@ until the state was no longer finite. Nothing in them is driven, and nothing ove
 kinetic and potential, must not grow.
 """
 
+import itertools
+import math
+
 import mujoco
 import numpy as np
 import pytest
@@ -136,3 +139,55 @@ def test_geared_coupling_leaves_contacts_alone(device: str) -> None:
         qpos.append(sim.state.qpos[0])
     assert abs(qpos[0][0] - 174.0 * qpos[0][1]) < 0.1
     assert qpos[0][4] == pytest.approx(qpos[1][4], abs=1e-5)
+
+
+GAINS = ((0.2, 0.01), (0.2, 0.05), (2.0, 0.001), (0.2, 1.0))
+"""Stiffness and damping with which contacts that know nothing of each other throw a box: a world each."""
+FALL = 9.81 * 0.002
+"""Speed that its weight gives the box in a step [m/s]."""
+FEET = {4: (-0.05, 0.05), 16: (-0.06, -0.02, 0.02, 0.06)}
+
+
+def on_feet(count: int, condim: int, angle: float) -> str:
+    """A box that touches a slope with 4, 8 or 16 spheres."""
+    places = (
+        list(itertools.product(FEET[count], repeat=2))
+        if count in FEET
+        else [(0.07 * math.cos(a), 0.07 * math.sin(a)) for a in np.linspace(0.0, 2.0 * math.pi, count, endpoint=False)]
+    )
+    feet = "".join(f'<geom type="sphere" size=".01" mass="0" pos="{x} {y} -.05"/>' for x, y in places)
+    return f"""
+<mujoco>
+  <option gravity="{9.81 * math.sin(angle)} 0 {-9.81 * math.cos(angle)}"/>
+  <default><geom condim="{condim}" friction=".4 .02 .01"/></default>
+  <worldbody>
+    <geom type="plane" size="9 9 .1"/>
+    <body pos="0 0 .06">
+      <freejoint/>
+      <geom type="box" size=".05 .05 .05" mass="4" contype="0" conaffinity="0"/>{feet}
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("angle, tangential", [(0.0, None), (0.0, 2.0), (0.25, 2.0)])
+@pytest.mark.parametrize("count, condim", [(4, 3), (8, 3), (16, 3), (4, 4), (16, 6)])
+def test_box_on_stiff_contacts_stays(
+    count: int, condim: int, angle: float, tangential: float | None, device: str
+) -> None:
+    """However many contacts and however stiff: it neither jumps nor rises, and on a slope it creeps slowly.
+
+    On a slope that takes a gain of its own for friction: by facets, slip pushes the box off the slope.
+    """
+    stiffness, damping = zip(*GAINS, strict=True)
+    physics = ss.ComFree(stiffness, damping, tangential=tangential)
+    sim = ss.Simulation(on_feet(count, condim, angle), physics, nworld=len(GAINS), device=device, njmax=256)
+    upward, rise = 0.0, 0.0
+    for _ in range(100):
+        sim.step(3)
+        upward = max(upward, sim.qvel.numpy()[:, 2].max())
+        rise = max(rise, sim.qpos.numpy()[:, 2].max() - 0.06)
+    assert upward < (2.0 if angle else 0.5) * FALL
+    assert rise < (1e-4 if angle else 1e-6)
+    assert np.abs(sim.qpos.numpy()[:, :2]).max() / 0.6 < (0.05 if angle else 1e-4)  # m/s

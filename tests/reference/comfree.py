@@ -10,13 +10,15 @@ Equation numbers are those of ComFree-Sim (arXiv 2603.12185), section III:
 * (6), (7) facets of the dual cone, (8) facet force, (9) velocity after contact,
 * (10) exact impedance, (11) gains, (12) heuristic impedance, (13) impedance curve.
 
-Four things differ from the text of the paper, on purpose. First, every ``M^-1 dt`` that advances a velocity is the
+Five things differ from the text of the paper, on purpose. First, every ``M^-1 dt`` that advances a velocity is the
 integrator's own, ``H^-1 dt``, with ``H = M + dt diag(damping)`` (Euler) or ``H = M - dt d(force)/d(velocity)``
 (implicitfast), so that a step without constraints is MuJoCo's step. Second, the facets of a friction direction come in
 pairs ``J_n + mu J_i`` and ``J_n - mu J_i``, MuJoCo's pyramid, which is (7) for a symmetric set of directions. Third,
 ``r / (1 - r)`` of a contact or row is cut so that its facets together take away at most ``max_gain`` of the velocity.
 Fourth, all forces of a step are cut by one factor, so that together they make up at most the velocity that is missing,
-on the average over the forces.
+on the average over the forces. Fifth, if ``tangential`` is given, a contact has no facets: its normal is answered as by
+all of them without slip, and each friction direction by a gain of its own, ``tangential`` times that of the normal and
+at most ``max_gain``; friction is then cut to the elliptic cone.
 
 The exact impedance (10) concerns contacts; the other rows keep MuJoCo's diagonal approximation. Under implicitfast it
 takes a free body's block of ``H`` without the gyroscopic derivative, which is not symmetric. It never falls below
@@ -320,6 +322,7 @@ def step(
     damping: float,
     impedance: str = "heuristic",
     smoothing: float | None = None,
+    tangential: float | None = None,
     contacts: Sequence[Contact] | None = None,
     max_gain: float = MAX_GAIN,
 ) -> Result:
@@ -332,6 +335,7 @@ def step(
         damping: d_user of (11).
         impedance: "heuristic", (12), or "exact": the diagonal of (10) with the integrator's matrix.
         smoothing: beta of the softplus in place of the positive part, in 1/N.
+        tangential: gain of a contact along the surface over that along its normal; None: facets.
         contacts: contacts to use in place of those that C MuJoCo detects.
         max_gain: largest share of its velocity that a contact or row may take away in a step.
     """
@@ -407,9 +411,28 @@ def step(
         twist_terms = np.abs(jac6) @ np.abs(v_smooth)
         twist_terms[1:4] += np.abs(contact.surfacevel)
         r = impedance_curve(contact.solimp, phi)
-        weight = sum(float(mjm.body_invweight0[mjm.geom_bodyid[g], 0]) for g in contact.geom)
+        weight, turning = (sum(float(mjm.body_invweight0[mjm.geom_bodyid[g], i]) for g in contact.geom) for i in (0, 1))
         facets = facet_matrix(contact)  # (6), (7)
         ratio = stable_ratio(r, len(facets))
+        if tangential is not None:
+            m_phi = len(facets) * ratio / softness(jac6[0], weight)
+            x = response(float(twist[0]), phi, m_phi)
+            normal = positive_part(x, smoothing)
+            work += work_of(normal, x, m_phi)
+            gain = min(tangential * len(facets) * ratio * (stiffness * dt + damping), max_gain)
+            drag = np.zeros(6)
+            for i in range(1, contact.dim):
+                drag[i] = gain / dt / softness(jac6[i], weight if i < 3 else turning)
+            wanted = drag * twist
+            used = float(np.linalg.norm(wanted[1 : contact.dim] / contact.friction[: contact.dim - 1]))
+            push = -wanted * (min(1.0, normal / used) if used > 0.0 else 1.0)
+            work -= float(push @ twist)
+            push[0] = normal
+            contact_force[c] = push
+            force += jac6.T @ push
+            drag[0] = (stiffness + damping / dt) * m_phi
+            terms += np.abs(jac6).T @ (np.abs(push) + drag * twist_terms * (normal > 0.0))
+            continue
         for facet in facets:
             m_phi = ratio / softness(facet @ jac6, weight)  # (12) or (10)
             x = response(float(facet @ twist), phi, m_phi)

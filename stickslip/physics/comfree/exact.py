@@ -14,6 +14,9 @@ from stickslip.physics.mjwarp.tree import factor_tree
 
 wp.set_module_options({"enable_backward": False})
 
+EXACT_FLOOR = wp.constant(1.0e-2)
+"""Least share of the heuristic inverse mass that the exact one may have: it is 0 without compliance."""
+
 
 @wp.func
 def _direction(frame: wp.mat33, arm: wp.vec3, cdof: wp.spatial_vector, sign: float, index: int) -> float:

@@ -26,12 +26,14 @@ class Parameters:
         damping: d_user, one value or one per world            (*,)
         smoothing: sharpness of the softplus, 1/N; 0 for the hard max(0, .)
         exact: whether contacts use the exact diagonal (10)
+        tangential: gain of a contact along the surface over that along its normal; None: facets, (8)
     """
 
     stiffness: wp.array
     damping: wp.array
     smoothing: float
     exact: bool
+    tangential: float | None
 
 
 @dataclasses.dataclass
@@ -76,6 +78,7 @@ def put_model(
     damping: float | Iterable[float] = DEFAULT_DAMPING,
     exact: bool = False,
     smoothing: float = 0.0,
+    tangential: float | None = None,
 ) -> Model:
     """MuJoCo Warp's model on the current device, with ComFree's parameters."""
     k = impedance_values("stiffness", stiffness)
@@ -85,6 +88,7 @@ def put_model(
         damping=wp.array(d, dtype=float),
         smoothing=smoothing,
         exact=exact,
+        tangential=tangential,
     )
     base = rowfree.put_model(rowfree.with_all_points(mjm), batch_sizes)
     return extended(Model, base, comfree=parameters)

@@ -39,6 +39,15 @@ class ComFree(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]):
         None, "sharpness of the softplus that replaces max(0, .) [1/N]; None: max(0, .)", 0.0, above=True, kind=float
     )
 
+    tangential: float | None = parameter(
+        None,
+        "gain of a contact along the surface, over that along its normal; None: the paper's facets, one gain for both",
+        0.0,
+        100.0,
+        above=True,
+        kind=float,
+    )
+
     def __post_init__(self) -> None:
         for name in ("stiffness", "damping"):
             values = model.impedance_values(name, getattr(self, name))
@@ -54,6 +63,7 @@ class ComFree(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]):
             damping=self.damping,
             exact=self.impedance == "exact",
             smoothing=self.smoothing or 0.0,
+            tangential=self.tangential,
         )
         m.opt.warn_overflow = False  # health() says it, once and with the number to raise
         m.opt.run_qacc_smooth = False  # nothing here reads it: saves a solve where joints are damped
