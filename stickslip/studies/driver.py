@@ -152,8 +152,8 @@ class Driver:
                 raise self._full(str(error)) from error
             raise
         finally:
-            self._executor.close()
             self._close()
+            self._executor.close()
             self.progress.seconds, self.progress.running = time.monotonic() - begun, 0
             self._told(self.progress)
         return self.progress

@@ -176,13 +176,13 @@ def wide(table: "pyarrow.Table", parameters: Sequence[str] = ()) -> "pyarrow.Tab
     for name in names:
         columns[name] = _column([row.get(name) for row in given])
     for kind in ("metrics", "labels"):
-        columns |= _spread(table[kind])
+        columns |= spread(table[kind])
     for name in ("cause", "error", "messages", "files", "tries", "wall_s", "began", "machine", "versions"):
         columns[name] = table[name]
     return pa.table(columns)
 
 
-def _spread(column: Any) -> dict[str, Any]:
+def spread(column: Any) -> dict[str, Any]:
     """A column for each key of a column of maps; null where a row has none."""
     pa, _ = package()
     import pyarrow.compute as pc

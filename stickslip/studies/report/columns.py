@@ -49,7 +49,8 @@ class Columns:
         metrics: numbers of those that are done, by name (cells,)
         labels: words of those that are done, by name
         axes: parameters that vary
-        parameters: names of all parameters
+        given: parameters of each row
+        names: parameters that differ between rows, those that failed included
     """
 
     rows: "pyarrow.Table"
@@ -57,7 +58,8 @@ class Columns:
     metrics: dict[str, NDArray[np.float64]]
     labels: dict[str, list[Any]]
     axes: list[Axis]
-    parameters: list[str]
+    given: list[dict[str, Any]]
+    names: list[str]
 
     @property
     def varied(self) -> dict[str, NDArray[np.float64]]:
@@ -73,16 +75,21 @@ class Columns:
 def columns(table: "pyarrow.Table") -> Columns:
     """The columns of a table of records."""
     done = np.array([status == records.DONE for status in table["status"].to_pylist()], dtype=bool)
+    given = [json.loads(text) for text in table["parameters"].to_pylist()]
     kept = table.filter(done) if len(done) else table
-    wide = records.wide(kept)
-    given = [json.loads(text) for text in kept["parameters"].to_pylist()]
-    names = list(dict.fromkeys(name for row in given for name in row))
-    whole = [json.loads(text) for text in table["parameters"].to_pylist()]
-    everywhere = list(dict.fromkeys(name for row in whole for name in row))
-    metrics = {name: wide[name].to_numpy().astype(float) for name in keys(kept, "metrics")}
-    labels = {name: wide[name].to_pylist() for name in keys(kept, "labels")}
-    axes = [axis for name in names if (axis := _axis(name, [row.get(name) for row in given])) is not None]
-    return Columns(table, done, metrics, labels, axes, everywhere)
+    mine = [row for row, good in zip(given, done, strict=True) if good]
+    metrics = {name: values.to_numpy().astype(float) for name, values in records.spread(kept["metrics"]).items()}
+    labels = {name: values.to_pylist() for name, values in records.spread(kept["labels"]).items()}
+    found = {name: [row.get(name) for row in mine] for name in dict.fromkeys(name for row in given for name in row)}
+    axes = [axis for name, values in found.items() if (axis := _axis(name, values)) is not None]
+    failed = [row for row, good in zip(given, done, strict=True) if not good]
+    names = [name for name, values in found.items() if _varies([*values, *(row.get(name) for row in failed)])]
+    return Columns(table, done, metrics, labels, axes, given, names)
+
+
+def _varies(values: list[Any]) -> bool:
+    """Whether not all values are the same."""
+    return any(value != values[0] for value in values)
 
 
 def keys(table: "pyarrow.Table", kind: str) -> list[str]:
@@ -96,6 +103,8 @@ def keys(table: "pyarrow.Table", kind: str) -> list[str]:
 
 def _axis(name: str, values: list[Any]) -> Axis | None:
     """A parameter; None if it is the same everywhere."""
+    if not _varies(values):
+        return None
     plain = [json.dumps(value) if isinstance(value, list | dict) else value for value in values]
     numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in plain if v is not None)
     if numeric and any(v is not None for v in plain):

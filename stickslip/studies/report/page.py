@@ -203,7 +203,7 @@ def _common(rows: Sequence[dict[str, Any]], found: Columns) -> str:
     """The values of parameters that cells have, as far as they are few."""
     given = [json.loads(row["parameters"]) for row in rows[:5000]]
     told = []
-    for axis_name in _varied_names(found):
+    for axis_name in found.names:
         values = list(dict.fromkeys(json.dumps(row.get(axis_name)) for row in given))
         if len(values) <= 4:
             told.append(f"{axis_name} = {' or '.join(values)}")
@@ -211,16 +211,6 @@ def _common(rows: Sequence[dict[str, Any]], found: Columns) -> str:
             numbers = [row[axis_name] for row in given]
             told.append(f"{axis_name} from {min(numbers):.4g} to {max(numbers):.4g}")
     return ", ".join(told)
-
-
-def _varied_names(found: Columns) -> list[str]:
-    """Parameters that differ between cells, those that failed included."""
-    seen: dict[str, set[str]] = {}
-    for text in found.rows["parameters"].to_pylist():
-        for name, value in json.loads(text).items():
-            if len(values := seen.setdefault(name, set())) < 2:
-                values.add(json.dumps(value))
-    return [name for name, values in seen.items() if len(values) > 1]
 
 
 def _messages(found: Columns) -> str:
@@ -242,7 +232,7 @@ def _films(store: Store, found: Columns, place: Path) -> str:
                 films.append((quote(Path(os.path.relpath(path, place)).as_posix()), row))
     if not films:
         return ""
-    names = _varied_names(found)
+    names = found.names
     shown = []
     for link, row in films[:SHOWN]:
         caption = html.escape(_told(json.loads(row["parameters"]), names))
@@ -276,7 +266,7 @@ def _short(value: Any) -> str:
 def _cells(found: Columns) -> str:
     """The first cells."""
     first = found.rows.slice(0, ROWS)
-    names = _varied_names(found)
+    names = found.names
     metrics, labels = keys(first, "metrics"), keys(first, "labels")
     lines = []
     for row in first.to_pylist(maps_as_pydicts="lossy"):

@@ -83,6 +83,9 @@ class Rollout(Work):
         if chosen.speeds:
             qvel = sim.qvel.numpy()
             sim.qvel = qvel + rng.normal(0.0, chosen.speeds, qvel.shape).astype(qvel.dtype)
+        asks = "controls = 'random'" if chosen.controls == "random" else "episodes = true" if chosen.episodes else ""
+        if asks and not sim.mjm.nu:
+            raise Unsupported(f"{asks}: the scene {chosen.scene!r} has no actuators, so there are no actions")
         start = sim.qpos.numpy().astype(float).copy()
         tape = _Tape(sim, chosen, place, randomize)
         _step(sim, chosen, rng, tape)
@@ -105,9 +108,6 @@ def _chosen(given: Mapping[str, Any]) -> tuple[Parameters, str, str, dict[str, l
 def _step(sim: Simulation, chosen: Parameters, rng: np.random.Generator, tape: "_Tape") -> None:
     """Step to the end, stopping where controls change or something is kept."""
     low, high = _ranges(sim)
-    asks = "controls = 'random'" if chosen.controls == "random" else "episodes = true" if chosen.episodes else ""
-    if asks and not sim.mjm.nu:
-        raise Unsupported(f"{asks}: the scene {chosen.scene!r} has no actuators, so there are no actions")
     done = 0
     tape.sample(0)
     while done < chosen.steps:
