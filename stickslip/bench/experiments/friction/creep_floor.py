@@ -15,6 +15,8 @@ and q is tan(a) / mu on this slope. Contacts of unequal load cannot do better to
 creep v has a floor in which no gain is left, no mass and no number of contacts. Gains that differ from contact to
 contact, or follow depth and speed, do not get below it either. Where gains are too large for a contact to stay pressed,
 the box hops.
+
+Nothing follows for `impedance=exact`, whose facets have a gain each, and for `tangential`, which gives slip its own.
 """
 
 import dataclasses
