@@ -50,6 +50,8 @@ SLOW = {
     r"test_examples.py::test_without_jax_an_example_ends.*identify": "a second example, as the first",
     r"envs/test_fused.py::test_tasks.*(lift|stack|peg|hand|g1)": "more tasks",
     r"test_plan.py::test_a_task_of_a_file_is_planned": "a trial to its end; the tests beside it read the same file",
+    r"identification/test_identify.py::test_the_truth_lies_within": "20 seeds through a physics; test_response.py has "
+    "more of them without one",
     r"mpc/test_menagerie.py::test_mppi_plans": "a hand beside the one that is there",
 }
 """Tests of `make test-all` alone, as patterns of their names, and what they are or what is tested in their place."""
