@@ -52,6 +52,8 @@ SLOW = {
     r"test_plan.py::test_a_task_of_a_file_is_planned": "a trial to its end; the tests beside it read the same file",
     r"studies/test_local.py::test_a_rollout": "kernels of a process without those that tests share; one process stays",
     r"studies/test_ray.py::.*(random_moments|two_drivers)": "a cluster of several nodes for minutes",
+    r"identification/test_identify.py::test_the_truth_lies_within": "20 seeds through a physics; test_response.py has "
+    "more of them without one",
     r"mpc/test_menagerie.py::test_mppi_plans": "a hand beside the one that is there",
 }
 """Tests of `make test-all` alone, as patterns of their names, and what they are or what is tested in their place."""

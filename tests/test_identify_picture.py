@@ -38,6 +38,7 @@ def fit(count: int, held_out: int, estimates: list[Estimate]) -> Fit:
         residual=1.3,
         floor=1.2,
         held_out=1.4 if held_out else None,
+        held_out_floor=1.3 if held_out else None,
         physics="cone-sweep:substeps=10",
         trials=tuple(one for one, _ in fitted),
         held_out_trials=tuple(one for one, _ in tested),

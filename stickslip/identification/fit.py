@@ -24,7 +24,8 @@ WIDEST = 2.0
 WRONG = 1.5
 """Residual over its floor from which on the model is wrong."""
 WORSE = 2.0
-"""Residual of held-out trials, over that of those that were fitted, from which on parameters do not carry over."""
+"""Residual of held-out trials, over their floor or that of trials that were fitted, from which on parameters do not
+carry over."""
 
 
 def field_of(sim: Simulation) -> Callable[[str], NDArray[Any]]:
@@ -99,7 +100,9 @@ class Fit:
         estimates: by name of the parameter
         residual: root mean square of what the measurements are off by, over their noise
         floor: what this is for a model that is right: 1, or more where rollouts jump with their parameters
-        held_out: the same for the trials that were held out; None: there were none
+        held_out: residual over noise of the trials that were held out; None: there were none
+        held_out_floor: what this is at most for a model that is right, whose parameters are known as well as the
+            intervals say
         physics: the physics, as "name:key=value,..."
         trials, held_out_trials: what was fitted, and what was held out
         predicted, held_out_predicted: what the model measures with the best values, (n, ny) for each trial
@@ -114,6 +117,7 @@ class Fit:
     residual: float
     floor: float
     held_out: float | None
+    held_out_floor: float | None
     physics: str
     trials: tuple[Trial, ...]
     held_out_trials: tuple[Trial, ...]
@@ -148,7 +152,9 @@ class Fit:
     @property
     def carries(self) -> bool:
         """Whether the parameters carry over to the held-out trials; True if there were none."""
-        return self.held_out is None or self.held_out <= WORSE * max(self.floor, self.residual)
+        if self.held_out is None or self.held_out_floor is None:
+            return True
+        return self.held_out <= WORSE * max(self.held_out_floor, self.residual)
 
     @property
     def verdict(self) -> str:
@@ -166,6 +172,8 @@ class Fit:
         if self.held_out is None:
             return said + " There was no test: no trial was held out."
         said += f" Held-out trials: {self.held_out:.3g}"
+        if self.held_out_floor is not None and self.held_out_floor > 1.1:
+            said += f" (a model that is right has up to {self.held_out_floor:.3g})"
         if not self.carries:
             return said + ", much worse than those that were fitted: do not carry the parameters to another task."
         return said + "."
@@ -221,6 +229,7 @@ class Fit:
             "residual over noise": self.residual,
             "its floor": self.floor,
             "held-out residual over noise": self.held_out,
+            "its floor in held-out trials": self.held_out_floor,
             "verdict": self.verdict,
             "parameters": rows,
             "trials": [trial.name for trial in self.trials],

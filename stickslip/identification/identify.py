@@ -18,7 +18,7 @@ from stickslip.identification.fit import Estimate, Fit
 from stickslip.identification.measure import Measure
 from stickslip.identification.parameter import Parameter
 from stickslip.identification.parameters import Delay, Friction
-from stickslip.identification.rollouts import Rollouts
+from stickslip.identification.rollouts import LOST, Rollouts
 from stickslip.identification.trial import Trial
 from stickslip.mjcf import load
 from stickslip.physics import registry
@@ -33,6 +33,8 @@ WORLDS_CPU, WORLDS_CUDA = 64, 2048
 _MOVES = 3.0
 """A measurement that changes by fewer times its noise does not move."""
 _RESTARTS = 3
+_DRAWS = 16
+"""Candidates within the intervals, from which held-out trials get their floor."""
 _PROBES = 4
 """Candidates from which each parameter is moved to its bounds, to see whether anything depends on it."""
 
@@ -87,16 +89,17 @@ def identify(
         result = _search(rollouts, parameters, generations, seed, told)
     values = search.Coordinates(parameters).values(result.z)
     count, lost = rollouts.count, rollouts.lost
-    tested, seen = None, ()
+    tested, spread, seen = None, None, ()
     if held_out:
-        test = Rollouts(mjm, chosen, held_out, parameters, measure, len(held_out), place)
-        tested = _rms(test, values, 0)
+        test = Rollouts(mjm, chosen, held_out, parameters, measure, _DRAWS * len(held_out), place, threads)
+        tested, spread = _test(test, parameters, result, seed)
         seen = tuple(test.predict(values))
     return Fit(
         estimates={estimate.parameter.name: estimate for estimate in result.estimates},
         residual=result.residual,
         floor=result.floor,
         held_out=tested,
+        held_out_floor=spread,
         physics=spec.written(chosen.name, chosen),
         trials=tuple(data),
         held_out_trials=tuple(held_out),
@@ -123,9 +126,18 @@ class _Told:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Result:
-    """Coordinates of the best parameters, residual over noise and its floor, estimates, lowest costs of the search."""
+    """What was found: the best parameters, and what else `Fit` is made of.
+
+    Attributes:
+        z: coordinates of the best parameters                              (n,)
+        covariance: of them, by noise and roughness                        (n, n)
+        residual, floor: over the noise, as in `Fit`
+        estimates: one for each parameter
+        history: the lowest cost after each generation of the search
+    """
 
     z: NDArray[np.floating]
+    covariance: NDArray[np.floating]
     residual: float
     floor: float
     estimates: list[Estimate]
@@ -168,7 +180,8 @@ def _search(
         )
     estimates = [_estimate(parameters, coordinates, found.z, k, curve) for k, curve in enumerate(curves)]
     off = _rms(rollouts, coordinates.values(found.z), len(parameters))
-    return _Result(found.z, off, around.floor, estimates, found.best)
+    covariance = scale * around.covariance + around.scatter
+    return _Result(found.z, covariance, off, around.floor, estimates, found.best)
 
 
 def _estimate(
@@ -209,6 +222,24 @@ def _refuse_useless(evaluate: search.Evaluate, parameters: Sequence[Parameter], 
                 f"no measurement depends on the {parameter.name}, from {parameter.low:g} to {parameter.high:g}: leave "
                 f"it out, or take trials in which it matters{hint}"
             )
+
+
+def _test(
+    rollouts: Rollouts, parameters: Sequence[Parameter], result: _Result, seed: int
+) -> tuple[float, float]:  # fmt: skip
+    """Residual over noise of held-out trials, and what it is at most if the model is right.
+
+    Parameters that are identified may be anywhere in their intervals. What their candidates differ by, roughness
+    included, the recording may be off by from each of them.
+    """
+    coordinates = search.Coordinates(parameters)
+    known = np.array([estimate.identified for estimate in result.estimates])
+    draws = np.random.default_rng(seed).multivariate_normal(np.zeros(len(known)), result.covariance, _DRAWS)
+    points = np.clip(result.z + np.where(known, draws, 0.0), -search.EDGE, search.EDGE)
+    found = rollouts.residuals(coordinates.values(points))
+    found = found[np.abs(found).max(axis=1) < LOST]
+    spread = float(found.var(axis=0, ddof=1).mean()) if len(found) > 1 else 0.0
+    return _rms(rollouts, coordinates.values(result.z), 0), float(np.sqrt(1.0 + 2.0 * spread))
 
 
 def _rms(rollouts: Rollouts, values: NDArray[np.floating], fitted: int) -> float:

@@ -17,8 +17,9 @@ _REFINE = np.array([0.25, 0.5, 0.75])
 _CLOSE, _NARROW = 2.5, 0.01
 """The end of an interval is interpolated to a point whose cost is so many times the rise, or that is so near."""
 _ITERATIONS = 2
-_ROUGH = 0.25
-"""Share of the variance by noise from which on roughness counts."""
+_ROUGH, _JUMP = 0.25, 0.01
+"""Roughness counts from this share of the variance by noise on, or if costs jump: by twice the root of the sum of the
+squares that are left, which is 0.2 here, a twentieth of the rise."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -54,7 +55,7 @@ def profile(evaluate: Evaluate, found: search.Found, around: Response, k: int, s
     """
     z, free, normal = found.z, np.arange(len(found.z)) != k, around.normal
     noise = scale * around.covariance[k, k]
-    if around.scatter[k, k] > _ROUGH * noise:
+    if around.scatter[k, k] > _ROUGH * noise or around.left > _JUMP * scale:
         return _quadratic(z[k], float(np.sqrt(noise + around.scatter[k, k])))
     error = min(max(float(np.sqrt(noise)), 1e-4), 1.0)
     points = _clipped(z[k] + error * np.concatenate([-_OFFSETS[::-1], _OFFSETS]), z[k])

@@ -19,9 +19,12 @@ _SHRINK, _SAME = 3.0, 4.0
 """By how much a region shrinks, and by how much at least what is left then has to."""
 _SMOOTH = 0.25
 """Share of the standard error up to which what is left does not matter."""
-_POINTS = 16
+_POINTS, _MANY = 16, 64
+"""Points of a region, at least; where the response is rough."""
 _PRIOR = 1.0 / EDGE**2
 """Weight of a coordinate of 0, so that what no measurement depends on stays finite."""
+_MOVES = 3
+"""Regressions over many points, at most; there is another one if the best point is outside of the region."""
 _STILL = 0.1
 """A step of fewer standard errors is the last."""
 
@@ -61,11 +64,11 @@ def settle(evaluate: Evaluate, z: Array, seed: int) -> Response:
     """Gauss-Newton steps with Jacobians by regression, in ever smaller regions.
 
     What a regression leaves is roughness only if a smaller region leaves as much; else it is curvature. Where it is
-    roughness, the point stays: it has the lowest cost of all that was simulated.
+    roughness, a regression over many points is the answer: the lowest of many costs is that of the luckiest jumps.
     """
     rng = np.random.default_rng(seed)
-    width = np.full(len(z), _FIRST)
-    best, wide, left, first = None, None, np.full(len(z), np.inf), z
+    width = around = np.full(len(z), _FIRST)
+    best, left, first = None, np.full(len(z), np.inf), z
     for _ in range(_ROUNDS):
         found, step = _look(evaluate, z, width, rng)
         if best is not None and found.cost > best.cost + max(1.0, 0.01 * best.cost, best.left):  # too far: half the way
@@ -73,24 +76,39 @@ def settle(evaluate: Evaluate, z: Array, seed: int) -> Response:
             continue
         noise, rough = np.sqrt(np.diag(found.covariance)), np.sqrt(np.diag(found.scatter))
         if best is not None and (rough > left / _SAME).any() and (rough > _SMOOTH * noise).any():
-            return dataclasses.replace(best, z=first)
-        best, left, wide = found, rough, wide or found
+            return _average(evaluate, best.z, around, rng)
+        best, left, around = found, rough, width
         small = (rough < _SMOOTH * noise).all()
         if small and (np.abs(step) < _STILL * noise).all():
             break
         z = np.clip(z + step.clip(-1.0, 1.0), -EDGE, EDGE)
         width = np.clip(noise, _LEAST, _FIRST) if small else np.maximum(width / _SHRINK, _LEAST)
-    assert best is not None and wide is not None
+    assert best is not None
     before, after = cost(evaluate(np.stack([first, best.z])))
-    return best if after < before + 1.0 else dataclasses.replace(wide, z=first)  # smooth only where it ended
+    if after < before + 1.0:
+        return best
+    return _average(evaluate, first, np.full(len(z), _FIRST), rng)  # smooth only where it ended
 
 
-def _look(evaluate: Evaluate, z: Array, width: Array, rng: np.random.Generator) -> tuple[Response, Array]:
-    """The response around a point, and the step to the best one that it foretells."""
+def _average(evaluate: Evaluate, z: Array, width: Array, rng: np.random.Generator) -> Response:
+    """The response around the best point that a regression over many points foretells."""
+    for _ in range(_MOVES):
+        found, step = _look(evaluate, z, width, rng, _MANY)
+        z = np.clip(z + step.clip(-1.0, 1.0), -EDGE, EDGE)
+        if (np.abs(step) < width).all():
+            break
+    foretold = found.cost - step @ (found.normal + 2.0 * _PRIOR * np.eye(len(z))) @ step
+    return dataclasses.replace(found, z=z, cost=max(float(foretold), 0.0))
+
+
+def _look(
+    evaluate: Evaluate, z: Array, width: Array, rng: np.random.Generator, least: int = _POINTS
+) -> tuple[Response, Array]:
+    """The response around a point, by that many candidates at least, and the step to the best point it foretells."""
     n = len(z)
     pairs = [(i, j) for i in range(n) for j in range(i, n)]
     terms = 1 + n + len(pairs)
-    count = max(_POINTS, 2 * terms)
+    count = max(least, 2 * terms)
     at = rng.uniform(-1.0, 1.0, (count // 2, n))
     at = np.concatenate([at, -at])
     basis = np.concatenate(

@@ -65,6 +65,7 @@ def test_friction_of_a_sliding_box_is_that_of_the_closed_form(physics):
     assert abs(estimate.value - 0.4) < (0.02 if physics == "mujoco" else 0.01) * 0.4
     assert found.residual < 1.0
     assert found.held_out is not None and found.held_out < 1.5
+    assert found.held_out_floor is not None and found.held_out_floor < 2.0
     assert "explains the measurements" in found.verdict
 
 
@@ -189,6 +190,17 @@ def test_the_same_seed_gives_the_same_result():
     trial = slide(1.2, 0.3, 2e-3, rng)
     one, two = (fit_box([trial], seed=5) for _ in range(2))
     assert one.values == two.values and one.intervals == two.intervals and one.history == two.history
+
+
+def test_held_out_trials_may_be_off_by_what_the_intervals_leave_open():
+    """Friction from a bad camera, tested with a good one: nothing is wrong. With another friction, something is."""
+    rng = np.random.default_rng(1)
+    data = [slide(1.5, 0.4, 1e-2, rng)]
+    right, wrong = (fit_box(data, held_out=[slide(2.0, mu, 1e-4, rng)]) for mu in (0.4, 0.5))
+    assert right.held_out is not None and right.held_out_floor is not None
+    assert right.held_out > 2.0 and right.held_out_floor > 2.0  # so many times its noise
+    assert right.carries and f"a model that is right has up to {right.held_out_floor:.3g}" in right.verdict
+    assert not wrong.carries and "do not carry the parameters" in wrong.verdict
 
 
 def test_without_held_out_trials_the_verdict_says_that_there_was_no_test():
