@@ -104,6 +104,7 @@ def _head(about: dict[str, Any], found: Columns) -> str:
     when = f"begun {_time(min(begun))}, the last cell {_time(max(begun))} UTC" if begun else ""
     versions = next((text for text in found.rows["versions"].to_pylist() if text not in ("", "{}")), "{}")
     told = ", ".join(f"{k} {v}" for k, v in json.loads(versions).items() if v != "none")
+    facts = [where, f"{wall:,.0f} s of work" if wall else "", when, told]
     varied = "".join(f"<li>{_axis_line(axis)}</li>" for axis in found.axes)
     fixed = ", ".join(f"{k} = {json.dumps(v)}" for k, v in about["study"].get("fixed", {}).items())
     return (
@@ -111,7 +112,7 @@ def _head(about: dict[str, Any], found: Columns) -> str:
         f"{', with ' + html.escape(fixed) if fixed else ''}.</p>"
         f'<div class="tiles">{shown}</div>'
         + (f"<p>What varies:</p><ul>{varied}</ul>" if varied else "")
-        + f'<p class="quiet">{html.escape(where)}. {wall:,.0f} s of work, {html.escape(when)}. {html.escape(told)}.</p>'
+        + f'<p class="quiet">{html.escape(". ".join(filter(None, facts)))}</p>'
     )
 
 

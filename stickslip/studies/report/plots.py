@@ -45,6 +45,7 @@ def _picture(axis: Axis, lines: Axis | None, metrics: dict[str, NDArray[np.float
                 _boxes(ax, axis, values, rows, place, 1 if lines is None else len(lines.values), colour, label)
             else:
                 _line(ax, axis, values, rows, colour, label)
+        ax.margins(y=0.08)
         _scales(ax, axis, values)
     for ax in list(axes.flat)[len(metrics) :]:
         ax.set_visible(False)
