@@ -109,9 +109,30 @@ def test_a_camera_of_a_narrow_window_is_further_away():
     mjd = mujoco.MjData(mjm)
     mujoco.mj_forward(mjm, mjd)
     places = layout.place(layout.box(mjm, mjd), 1, 1, "one", 0)
-    wide, narrow = (layout.look(mjm, mjd, places, aspect) for aspect in (1.6, 0.6))
+    wide, narrow = (layout.look(mjm, mjd, places, window) for window in ((1600, 1000), (600, 1000)))
     assert np.linalg.norm(narrow.position - narrow.target) > 1.3 * np.linalg.norm(wide.position - wide.target)
     assert narrow.target[2] < wide.target[2]  # above the panel
+
+
+@pytest.mark.parametrize(("window", "mode"), [((1600, 1000), "one"), ((1000, 640), "grid"), ((600, 1000), "grid")])
+def test_all_worlds_are_in_view_beside_the_panel(window, mode):
+    mjm = ss.load(SCENE)
+    mjd = mujoco.MjData(mjm)
+    mujoco.mj_forward(mjm, mjd)
+    places = layout.place(layout.box(mjm, mjd), 2, 5, mode, 0, np.array([0.6, 0.8, 0.0]))
+    camera, aspect = layout.look(mjm, mjd, places, window), window[0] / window[1]
+    ahead = (camera.target - camera.position) / np.linalg.norm(camera.target - camera.position)
+    right = np.cross(ahead, [0.0, 0.0, 1.0])
+    right /= np.linalg.norm(right)
+    ends = np.stack([places.box.low, places.box.high])
+    corners = np.array([[ends[i & 1, 0], ends[i >> 1 & 1, 1], ends[i >> 2, 2]] for i in range(8)])
+    seen = (places.offsets.reshape(-1, 1, 3) + corners).reshape(-1, 3) - camera.position
+    half = np.tan(0.5 * camera.fov) * (seen @ ahead)
+    x, y = seen @ right / (aspect * half), seen @ np.cross(right, ahead) / half  # from -1 to 1 in the window
+    assert x.min() > -1.0 and y.max() < 1.0
+    assert x.max() < (1.0 - 2.0 * layout.PANEL / window[0] if aspect > 1.0 else 1.0)
+    assert y.min() > (-1.0 if aspect > 1.0 else 0.0)
+    assert max(np.ptp(x), np.ptp(y)) > 0.5  # and they are not small
 
 
 def test_contacts_stick_slip_and_separate_by_their_forces():
@@ -123,6 +144,21 @@ def test_contacts_stick_slip_and_separate_by_their_forces():
     )
     names = list(contacts.COLOURS)
     assert [names[i] for i in contacts.kinds(found, np.full(3, 0.5))] == ["stick", "slip", "separating"]
+
+
+def test_a_patch_is_one_arrow_at_the_centre_of_pressure():
+    sim = ss.Simulation("edge-grip", ss.Icf(), device="cpu")
+    sim.step(20)
+    points, patches = sim.contacts(), sim.patches()
+    kind = contacts.kinds(points, contacts.Friction(sim.mjm).of(points.geom))
+    found, does = contacts.whole(points, kind, patches)
+    assert len(found) == len(patches) == 2 < len(points) and len(does) == 2
+    assert np.allclose(contacts.forces(found), patches.force, atol=1e-5) and (found.pos == patches.centre).all()
+    assert np.allclose(found.frame @ found.frame.transpose(0, 2, 1), np.eye(3), atol=1e-6)
+    assert (found.force[:, 0] > 0.9 * np.linalg.norm(found.force[:, :3], axis=1)).all()
+    assert (does == contacts.kinds(found, np.full(2, 1.0))).all()
+    none, _ = contacts.whole(points, kind, None)
+    assert none is points
 
 
 def test_friction_is_combined_as_in_mujoco():

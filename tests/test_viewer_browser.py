@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import stickslip as ss
+from stickslip.viewer import layout
 from stickslip.viewer.plots import colour
 from tests.browser import CTRL, Browser, program
 
@@ -48,6 +49,14 @@ def test_the_page_shows_bodies_and_says_what_they_do(browser):
     assert "share" not in text.lower()
 
 
+def test_the_camera_fits_the_window(browser, viewer):
+    page = viewer._page
+    wanted = layout.look(page._mjm, page._mjd, page.layout, (1000, 640))
+    (client,) = viewer._server.get_clients().values()
+    browser.wait(lambda: np.allclose(client.camera.position, wanted.position, rtol=1e-3), "camera for this window")
+    assert capsule(browser)[:, 0].min() > 0.0 and capsule(browser)[:, 0].max() < 585  # the panel begins there
+
+
 def test_a_step_is_a_step(browser, viewer):
     browser.click("step")
     browser.wait_for("t = 0.002 s")
@@ -61,7 +70,7 @@ def test_the_drop_down_swaps_the_physics_and_keeps_the_state(browser, viewer):
     browser.click("cone-sweep", exact=True)
     browser.click("comfree")
     browser.wait(lambda: viewer._source.lanes[0].label == "comfree", "physics comfree", 300)
-    browser.wait_for("comfree: ")
+    browser.wait_for("comfree\t")
     assert np.array_equal(viewer._source.sims[0].state.qpos, before.qpos)
     browser.wait_for("pbd-r cannot run this model")  # greyed out, with the reason
     assert browser.run("[...document.querySelectorAll('input[type=checkbox]')].filter(e => e.disabled).length") >= 1
@@ -70,11 +79,11 @@ def test_the_drop_down_swaps_the_physics_and_keeps_the_state(browser, viewer):
 def test_a_second_physics_stands_beside_the_first(browser, viewer):
     alone = len(capsule(browser))
     viewer._source.order(lambda: viewer._source.add(ss.ConeSweep()))
-    browser.wait_for("difference of cone-sweep to comfree: qpos 0.00e+00", 120)
+    browser.wait_for("cone-sweep differs from comfree: qpos 0.00e+00", 120)
     browser.wait(lambda: np.ptp(capsule(browser)[:, 0]) > 150, "two capsules, side by side")
     assert len(capsule(browser)) < 4 * alone
     viewer._source.order(lambda: viewer._source.drop(1))
-    browser.wait(lambda: "difference" not in browser.text, "end of the comparison")
+    browser.wait(lambda: "differs" not in browser.text, "end of the comparison")
 
 
 def test_a_slider_sets_a_control(browser, viewer):

@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 from stickslip.physics.base import Contacts
 from stickslip.readout import Patches
 from stickslip.viewer import shapes
+from stickslip.viewer.bodies import rotated
 from stickslip.viewer.layout import Layout
 
 COLOURS = {"stick": (38, 150, 92), "slip": (222, 104, 28), "separating": (150, 156, 164)}
 """Of the arrow, or dot, of a contact."""
 ON_CONE = 0.98
 """Share of the friction limit above which a contact counts as slipping."""
+LEAST = 1e-12
+"""Of the normal force of a point, in the mean normal of its patch [N]."""
 MOST = 4000
 """Contacts that are drawn, those with the largest forces."""
 _NAMES = tuple(COLOURS)
@@ -47,6 +50,34 @@ def kinds(contacts: Contacts, friction: NDArray[np.floating]) -> NDArray[np.inte
     slips = tangential >= ON_CONE * friction * normal
     least = 1e-6 * max(float(normal.max(initial=0.0)), 1e-9)
     return np.where(normal <= least, 2, np.where(slips, 1, 0))
+
+
+def whole(
+    contacts: Contacts, kind: NDArray[np.integer], patches: Patches | None
+) -> tuple[Contacts, NDArray[np.integer]]:
+    """Contacts and what they do, with one contact at the centre of pressure in place of the points of a patch.
+
+    It sticks or slips as the points do that have most of the normal force.
+    """
+    if patches is None or not len(patches):
+        return contacts, kind
+    rows = [tuple(row) for row in np.column_stack([contacts.world, contacts.geom]).tolist()]
+    places = {tuple(row): i for i, row in enumerate(np.column_stack([patches.world, patches.geom]).tolist())}
+    patch = np.array([places.get(row, -1) for row in rows], dtype=int)
+    share = np.zeros((len(patches), len(COLOURS)))
+    np.add.at(share, (patch[patch >= 0], kind[patch >= 0]), np.maximum(contacts.force[patch >= 0, 0], 0.0))
+    does = np.where(share.any(axis=1), share.argmax(axis=1), _NAMES.index("separating"))
+    normal = np.zeros((len(patches), 3))
+    np.add.at(normal, patches.patch, patches.normal * (patches.pressure * patches.weight + LEAST)[:, None])
+    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+    across = [rotated(_from_z(normal), np.array(axis)) for axis in ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0])]
+    frame = np.stack([normal, *across], axis=1)
+    force = np.zeros((len(patches), 6))
+    force[:, :3] = np.einsum("nij,nj->ni", frame, patches.force)
+    single = Contacts(patches.world, patches.geom, -patches.depth, patches.centre, frame, force)
+    shown, alone = np.isin(np.arange(len(patches)), patch), patch < 0
+    joined = (np.concatenate([getattr(contacts, name)[alone], getattr(single, name)[shown]]) for name in _FIELDS)
+    return Contacts(*joined), np.concatenate([kind[alone], does[shown]])
 
 
 def forces(contacts: Contacts) -> NDArray[np.floating]:
@@ -82,7 +113,7 @@ class Marks:
         self._dots = self._points(scene, "dots", 1.2 * radius)
         self._depths = self._points(scene, "depth", 2.4 * radius)
         self._pressures = self._points(scene, "pressure", 1.0 * radius)
-        cone = shapes.cylinder(1.0, 0.0)
+        cone = shapes.cylinder(1.0, 0.0, around=12, closed=False)
         self._cones = scene.add_batched_meshes_simple(
             "/scene/contacts/cones",
             0.5 * (cone.vertices + [0.0, 0.0, 1.0]) * [2.0, 2.0, 1.0],  # apex at the origin, height and radius 1
@@ -91,8 +122,7 @@ class Marks:
             batched_positions=none,
             batched_scales=none,
             batched_colors=np.zeros((0, 3), dtype=np.uint8),
-            opacity=0.3,
-            side="double",
+            wireframe=True,  # what is half transparent would be hidden inside bodies made of glass
             lod="off",
             cast_shadow=False,
             receive_shadow=False,
@@ -118,15 +148,22 @@ class Marks:
 
     def update(self, found: list[tuple[Contacts | None, Patches | None]]) -> list[dict[str, int]]:
         """Draw the contacts of every lane; returns how many of each lane's drawn ones stick, slip and separate."""
-        rows = [_drawn(contacts or _no_contacts(), self._layout, lane) for lane, (contacts, _) in enumerate(found)]
-        joined = Contacts(*(np.concatenate([getattr(c, name) for c, _ in rows]) for name in _FIELDS))
-        pos = joined.pos + np.concatenate([offset for _, offset in rows])
-        lane = np.repeat(np.arange(len(rows)), [len(c) for c, _ in rows])
+        rows, kind = [], []
+        for contacts, patches in found:
+            drawn = _drawn(contacts or _no_contacts(), self._layout)
+            drawn, does = whole(drawn, kinds(drawn, self._friction.of(drawn.geom)), patches)
+            rows.append(drawn)
+            kind.append(does)
+        lane = np.repeat(np.arange(len(rows)), [len(each) for each in rows])
+        joined = Contacts(*(np.concatenate([getattr(each, name) for each in rows]) for name in _FIELDS))
+        kind = np.concatenate(kind)
         if len(joined) > MOST:
             keep = np.argsort(-joined.force[:, 0])[:MOST]
-            joined, pos, lane = Contacts(*(getattr(joined, name)[keep] for name in _FIELDS)), pos[keep], lane[keep]
+            joined = Contacts(*(getattr(joined, name)[keep] for name in _FIELDS))
+            kind, lane = kind[keep], lane[keep]
+        place = {world: i for i, world in enumerate(self._layout.worlds)}
+        pos = joined.pos + self._layout.offsets[lane, [place[int(world)] for world in joined.world]]
         mu = self._friction.of(joined.geom)
-        kind = kinds(joined, mu)
         counts = [
             {name: int(np.sum((kind == i) & (lane == each))) for i, name in enumerate(_NAMES)}
             for each in range(len(rows))
@@ -182,13 +219,11 @@ def _no_contacts() -> Contacts:
     return Contacts(none.astype(int), np.zeros((0, 2), dtype=int), none, three, np.zeros((0, 3, 3)), np.zeros((0, 6)))
 
 
-def _drawn(contacts: Contacts, layout: Layout, lane: int) -> tuple[Contacts, NDArray[np.floating]]:
-    """The contacts of worlds that are drawn in full, with the offset of each."""
-    place = {world: i for i, world in enumerate(layout.worlds) if layout.opacities[i] >= 1.0}
-    keep = np.isin(contacts.world, list(place)) & (contacts.geom >= 0).all(axis=1)
-    rows = np.array([place[int(world)] for world in contacts.world[keep]], dtype=int)
-    offsets = layout.offsets[lane, rows]
-    return Contacts(*(getattr(contacts, name)[keep] for name in _FIELDS)), offsets.reshape(-1, 3)
+def _drawn(contacts: Contacts, layout: Layout) -> Contacts:
+    """The contacts of worlds that are drawn in full."""
+    solid = [world for i, world in enumerate(layout.worlds) if layout.opacities[i] >= 1.0]
+    keep = np.isin(contacts.world, solid) & (contacts.geom >= 0).all(axis=1)
+    return Contacts(*(getattr(contacts, name)[keep] for name in _FIELDS))
 
 
 def _set_points(handle: Any, points: NDArray[Any], colours: NDArray[Any]) -> None:

@@ -91,6 +91,11 @@ class Lane:
         inner: Any = getattr(physics, "physics", physics)  # of threads
         return spec.written(inner.name, inner)
 
+    def compile(self) -> None:
+        """Compile what a step and a frame need."""
+        self.sim.compile()
+        self.shot(contacts=True, patches=True)
+
     def step(self, n: int) -> None:
         """Advance, and note the wall time of a step."""
         start = time.perf_counter()

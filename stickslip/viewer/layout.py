@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import mujoco
@@ -15,6 +16,14 @@ GAP = 1.15
 """Distance between neighbours over the width of a world."""
 NARROW = 1.0
 """Width over height of a window below which it counts as narrow."""
+LANES = 1.3
+"""Distance between lanes over the width of one."""
+PANEL = 410
+"""Width of the panel and its margin [pixels]."""
+FILLED = 0.85
+"""Share of the window, where no panel covers it, that the worlds fill."""
+LABEL = 0.08
+"""Height of a label above its lane over the size of a world."""
 FAR = 5.0
 """Distance from the median geom beyond which a geom does not count for the size of a world [extents of the model]."""
 
@@ -74,6 +83,11 @@ def box(mjm: mujoco.MjModel, mjd: mujoco.MjData) -> Box:
     return Box(np.min(corners, axis=0), np.max(corners, axis=0))
 
 
+def union(boxes: Sequence[Box]) -> Box:
+    """A box around boxes."""
+    return Box(np.min([each.low for each in boxes], axis=0), np.max([each.high for each in boxes], axis=0))
+
+
 def place(
     occupied: Box, lanes: int, nworld: int, mode: Mode, world: int, along: NDArray[np.floating] | None = None
 ) -> Layout:
@@ -92,7 +106,7 @@ def place(
     ends = [
         size / abs(part) for size, part in zip((columns * width, rows * depth), along, strict=False) if abs(part) > 1e-6
     ]
-    shift = min(ends) * (1.1 if mode == "grid" else 1.0) * along
+    shift = min(ends) * LANES * along
     offsets = np.zeros((lanes, len(worlds), 3))
     for lane in range(lanes):
         for i in range(len(worlds)):
@@ -133,23 +147,31 @@ def to_the_right(direction: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def look(
-    mjm: mujoco.MjModel, mjd: mujoco.MjData, layout: Layout, aspect: float = 1.6, fov: float = math.radians(45.0)
+    mjm: mujoco.MjModel,
+    mjd: mujoco.MjData,
+    layout: Layout,
+    window: tuple[int, int] = (1600, 1000),
+    fov: float = math.radians(45.0),
 ) -> Look:
     """A camera that has all worlds in view, from where the model's camera "overview" looks if it has one.
 
-    `aspect` is the width of the window over its height.
+    `window` is its width and height in pixels.
     """
     direction = view_direction(mjm, mjd)
-    low = layout.offsets.reshape(-1, 3).min(axis=0) + layout.box.low
-    high = layout.offsets.reshape(-1, 3).max(axis=0) + layout.box.high
-    target, size = 0.5 * (low + high), high - low
     right = to_the_right(direction)
     up = np.cross(direction, right)
-    wide, tall = (float(np.abs(axis) @ size) for axis in (right, up))
+    ends = np.stack([layout.box.low, layout.box.high])
+    if layout.lanes > 1:
+        ends[1, 2] += 1.5 * LABEL * layout.box.size.max()
+    corners = np.array([[ends[i, 0], ends[j, 1], ends[k, 2]] for i in (0, 1) for j in (0, 1) for k in (0, 1)])
+    corners = (layout.offsets.reshape(-1, 1, 3) + corners).reshape(-1, 3)
+    target = 0.5 * (corners.min(axis=0) + corners.max(axis=0))
     # the panel covers the right of a wide window, and the lower half of a narrow one
-    narrow = aspect < NARROW
-    half = 0.5 * max(2.0 * tall, wide / (0.9 * aspect)) if narrow else 0.5 * max(tall, wide / min(1.1, 0.7 * aspect))
-    distance = half / math.tan(0.5 * fov) + 0.5 * float(np.abs(direction) @ size)
-    covered = 0.42 * distance * math.tan(0.5 * fov)
-    target = target - covered * up if narrow else target + covered * right
+    aspect = window[0] / window[1]
+    across, tall = (0.0, 0.5) if aspect < NARROW else (min(0.6, PANEL / window[0]), 0.0)
+    half = math.tan(0.5 * fov)
+    room = FILLED * half * np.array([aspect * (1.0 - across), 1.0 - tall])
+    seen = np.abs((corners - target) @ np.stack([right, up], axis=1))
+    distance = float(((seen / room).max(axis=1) + (corners - target) @ direction).max())
+    target = target + distance * half * (aspect * across * right - tall * up)
     return Look(target + distance * direction, target, fov)

@@ -70,6 +70,8 @@ class Page:
         self._origin: np.ndarray | None = None
         self._followed = NOBODY
         self._where: list[Poses] = []
+        self._look: layouts.Look | None = None
+        self._welcomed: set[int] = set()
         self.layout: Layout | None = None
         self._scene.configure_default_lights(cast_shadow=choices.shadows)
 
@@ -93,7 +95,8 @@ class Page:
         )
         with self._server.atomic():
             if key != self._key:
-                self._build(mjm, shots, where, nworld, world, keep=self._key is not None and self._key[1] == key[1])
+                # the labels, the number of worlds and the mode say how much there is to see
+                self._build(mjm, shots, where, nworld, world, keep=self._key is not None and self._key[1:4] == key[1:4])
                 self._key = key
             elif self._bodies is not None:
                 self._bodies.update(where)
@@ -101,6 +104,7 @@ class Page:
             self._draw_contacts(shots)
             self._follow(mjm, where)
             self._draw_pulls()
+        self._welcome()
         self.differences = self._compare(mjm, shots, where, world, shown)
 
     def _poses(self, mjm: mujoco.MjModel, shot: Shot, shown: tuple[int, ...]) -> Poses:
@@ -113,20 +117,18 @@ class Page:
     def _build(
         self, mjm: mujoco.MjModel, shots: tuple[Shot, ...], where: list[Poses], nworld: int, world: int, keep: bool
     ) -> None:
-        """Rebuild everything: lanes, worlds or model have changed."""
+        """Rebuild everything: lanes, worlds or model have changed. What is kept stays in its place."""
         self._remove()
         assert self._mjd is not None
-        mujoco.mj_comPos(mjm, self._mjd)  # bodies have their poses; cameras need it
-        mujoco.mj_camlight(mjm, self._mjd)
-        occupied = layouts.box(mjm, self._mjd)
+        occupied = self.layout.box if keep and self.layout is not None else self._occupied(mjm, shots, world)
         along = layouts.to_the_right(layouts.view_direction(mjm, self._mjd))
         self.layout = layouts.place(occupied, len(shots), nworld, self.choices.mode, world, along)
         self._bodies = Bodies(self._scene, mjm, self.layout, where, self.choices.everything, self.choices.clear)
         self._marks = Marks(self._scene, mjm, self.layout)
         if len(shots) > 1:
             for lane, shot in enumerate(shots):
-                self._labels.append(self._label(lane, shot.label, occupied))
-        look = layouts.look(mjm, self._mjd, self.layout)
+                self._labels.append(self._label(lane, shot.label, occupied, np.cross([0.0, 0.0, 1.0], along)))
+        self._look = look = layouts.look(mjm, self._mjd, self.layout)
         camera = self._server.initial_camera
         camera.position, camera.look_at, camera.up, camera.fov = look.position, look.target, (0.0, 0.0, 1.0), look.fov
         camera.near, camera.far = 0.01 * float(mjm.stat.extent), 400.0 * float(mjm.stat.extent)
@@ -135,6 +137,17 @@ class Page:
         if self._pulls is not None:
             for handle, body in self._bodies.movable:
                 self._draggable(handle, body)
+
+    def _occupied(self, mjm: mujoco.MjModel, shots: tuple[Shot, ...], world: int) -> layouts.Box:
+        """What a world takes up now, in any of the lanes; cameras are where the first lane has them."""
+        assert self._mjd is not None
+        boxes = []
+        for shot in reversed(shots):
+            self._poses(mjm, shot, (world,))
+            boxes.append(layouts.box(mjm, self._mjd))
+        mujoco.mj_comPos(mjm, self._mjd)
+        mujoco.mj_camlight(mjm, self._mjd)
+        return layouts.union(boxes)
 
     def frame_cameras(self) -> None:
         """Bring every client's camera to where all worlds are in view."""
@@ -145,18 +158,33 @@ class Page:
         """Bring a client's camera to where all worlds are in view in its window."""
         if self._mjm is None or self._mjd is None or self.layout is None:
             return
-        look = layouts.look(
-            self._mjm, self._mjd, self.layout, client.camera.image_width / max(1, client.camera.image_height)
-        )
+        window = (client.camera.image_width, max(1, client.camera.image_height))
+        look = layouts.look(self._mjm, self._mjd, self.layout, window)
         with client.atomic():
             client.camera.up_direction = (0.0, 0.0, 1.0)
             client.camera.position, client.camera.look_at = look.position, look.target
 
-    def _label(self, lane: int, text: str, occupied: layouts.Box) -> Any:
+    def _welcome(self) -> None:
+        """Bring cameras that are where every page begins to where all worlds are in view in their window.
+
+        A page takes up that place some time after it has connected.
+        """
+        if self._look is None:
+            return
+        for client in self._server.get_clients().values():
+            if client.client_id in self._welcomed:
+                continue
+            if np.allclose(client.camera.position, self._look.position, rtol=1e-5):
+                self.frame_camera(client)
+                self._welcomed.add(client.client_id)
+
+    def _label(self, lane: int, text: str, occupied: layouts.Box, away: np.ndarray) -> Any:
         assert self.layout is not None
-        centre = occupied.centre
-        middle = self.layout.offsets[lane].mean(axis=0)
-        top = np.array([middle[0] + centre[0], middle[1] + centre[1], occupied.high[2] + 0.08 * occupied.size.max()])
+        offsets = self.layout.offsets[lane]
+        middle = offsets.mean(axis=0)
+        # of a grid, above the row at the back
+        place = occupied.centre + middle + away * float(((offsets - middle) @ away).max())
+        top = np.array([place[0], place[1], occupied.high[2] + layouts.LABEL * occupied.size.max()])
         return self._scene.add_label(f"/scene/label-{lane}", text, position=top, anchor="bottom-center")
 
     def _remove(self) -> None:

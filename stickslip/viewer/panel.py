@@ -10,7 +10,7 @@ from stickslip import films, parameters, scenes, spec
 from stickslip.errors import StickslipError
 from stickslip.physics.registry import PHYSICS, names
 from stickslip.viewer import film, settings
-from stickslip.viewer.lane import refusal
+from stickslip.viewer.lane import Shot, refusal
 from stickslip.viewer.layout import MODES
 from stickslip.viewer.page import NOBODY, Page, body_names
 from stickslip.viewer.plots import WINDOW, Plots
@@ -59,7 +59,7 @@ class Panel:
                 with tabs.add_tab("controls"):
                     self._controls_place = gui.add_folder("controls of all worlds")
             with tabs.add_tab("plots"):
-                self._plots_place = gui.add_folder("plots")
+                self._plots_place = gui.add_folder(f"last {WINDOW:g} s of simulated time")
         with tabs.add_tab("record"):
             self._add_record()
 
@@ -137,7 +137,7 @@ class Panel:
             scale = gui.add_slider("arrows", 0.05, 2.0, 0.05, choices.scale, hint="length of the weight of a world")
             scale.on_update(lambda _: setattr(choices, "scale", scale.value))
         with gui.add_folder("pull"):
-            gui.add_markdown("Ctrl + drag a body to pull at it.")
+            gui.add_markdown("Ctrl (Cmd on a Mac) + drag a body to pull at it.")
             alike = gui.add_checkbox("in all physics", source.pulls.alike, hint="pull the same body of every physics")
             alike.on_update(lambda _: setattr(source.pulls, "alike", alike.value))
 
@@ -208,10 +208,8 @@ class Panel:
             with self._controls_place:
                 self._made += settings.add_controls(self._gui, self._mjm, frame.shots[0].ctrl[0], self._control)
         with self._plots_place:
-            holder = self._gui.add_folder(f"last {WINDOW:g} s of simulated time")
-            self._made.append(holder)
-            with holder:
-                self._plots = Plots(self._gui, self._mjm, [shot.label for shot in frame.shots])
+            self._plots = Plots(self._gui, self._mjm, [shot.label for shot in frame.shots])
+            self._made += self._plots.handles
 
     def _add_physics(self, source: Session) -> None:
         """A drop-down for the first lane, a box for each other physics, greyed out with the reason if it cannot run."""
@@ -346,18 +344,19 @@ class Panel:
         lines = [
             f"**t = {frame.shots[0].time:.3f} s**, {'paused' if frame.paused else f'{frame.rate:.2f} x real time'}"
         ]
-        if isinstance(self._source, Session):
+        if isinstance(self._source, Session):  # a table: the controls below must not move when numbers change
+            lines += ["", "| | step | contacts | stick | slip | deepest |", "| --- " + "| ---: " * 5 + "|"]
             for shot, counts in zip(frame.shots, self._page.counts, strict=False):
-                contacts = 0 if shot.contacts is None else len(shot.contacts)
-                drawn = ", ".join(f"{count} {kind}" for kind, count in counts.items())
                 lines.append(
-                    f"- {shot.label}: {shot.step_ms:.2f} ms a step, {contacts} contacts (drawn: {drawn}), "
-                    f"deepest {1e3 * shot.deepest:.3g} mm"
+                    f"| **{_plain(shot.label)}** | {shot.step_ms:.2f} ms | {_number(shot)} | {counts['stick']} "
+                    f"| {counts['slip']} | {1e3 * shot.deepest:.3f} mm |"
                 )
         for shot, (by, apart, body) in zip(frame.shots[1:], self._page.differences, strict=False):
-            lines.append(
-                f"- difference of {shot.label} to {frame.shots[0].label}: qpos {by:.2e}, {body} {1e3 * apart:.3g} mm"
-            )
+            lines += [
+                "",
+                f"{_plain(shot.label)} differs from {_plain(frame.shots[0].label)}: "
+                f"qpos {by:.2e}, {_plain(body)} {1e3 * apart:.2f} mm",
+            ]
         self._status.content = "\n".join(lines)
         if isinstance(self._source, Replay):
             self._time.value = float(self._source.cursor)
@@ -375,6 +374,13 @@ class Panel:
         content = "\n\n".join(lines)
         if self._banner.content != content:
             self._banner.content, self._banner.visible = content, bool(content)
+
+
+def _number(shot: Shot) -> str:
+    """Of contacts, and of the patches they are in."""
+    number = 0 if shot.contacts is None else len(shot.contacts)
+    patches = 0 if shot.patches is None else len(shot.patches)
+    return f"{number} in {patches}" if patches else str(number)
 
 
 def _plain(text: str) -> str:

@@ -38,11 +38,14 @@ class Plots:
         self._times: collections.deque[float] = collections.deque(maxlen=KEPT)
         self._plots: dict[str, Any] = {}
         self.sensor = NO_SENSOR
+        self.handles: list[Any] = []
+        """What was put on the page."""
         for name, title in NAMES.items():
             self._add(gui, name, title)
         sensors = [mjm.sensor(i).name or f"sensor {i}" for i in range(mjm.nsensor)]
         if sensors:
             chosen = gui.add_dropdown("sensor", (NO_SENSOR, *sensors), hint="the first number of the world shown")
+            self.handles.append(chosen)
             self._add(gui, "sensor", "sensor", visible=False)
 
             @chosen.on_update
@@ -70,6 +73,7 @@ class Plots:
             height=130,
             visible=visible,
         )
+        self.handles.append(self._plots[name])
 
     def sample(self, shots: tuple[Shot, ...], world: int) -> dict[str, list[float]]:
         """Take a sample; returns it."""

@@ -83,6 +83,8 @@ class Replay:
     def stop(self) -> None:
         """Nothing runs by itself."""
 
+    works = False
+
     def frame(self, timeout: float) -> Frame | None:
         """The frame of this moment, or None if it is the last one again."""
         time.sleep(min(timeout, 1.0 / FPS))

@@ -144,8 +144,9 @@ class Session:
         self.busy = f"compiling {physics.name}"
         try:
             sim = Simulation(mjm or self.mjm, physics, nworld=nworld, device=str(self.lanes[0].sim.device))
-            sim.compile()
-            return Lane(sim)
+            lane = Lane(sim)
+            lane.compile()
+            return lane
         finally:
             self.busy = ""
             self._start_clock()
@@ -158,16 +159,21 @@ class Session:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread after the current piece of work."""
+        """End the thread after the current piece of work; what takes longer, such as compiling, is left behind."""
         self._stop.set()
         if self._thread is not None:
-            self._thread.join(timeout=10.0)
+            self._thread.join(timeout=5.0)
+
+    @property
+    def works(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread is not None and self._thread.is_alive()
 
     def _run(self) -> None:
         try:
             for lane in self.lanes:
                 self.busy = f"compiling {lane.physics.name}"
-                lane.sim.compile()
+                lane.compile()
             self.busy = ""
             self._start_clock()
         except Exception as error:

@@ -1,6 +1,7 @@
 """Controls made from declarations: parameters of physics and scenes, and the controls of a model."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -85,7 +86,8 @@ def add_controls(gui: Any, mjm: mujoco.MjModel, ctrl: Any, change: Callable[[int
             low, high = -1.0, 1.0
         name = mjm.actuator(i).name or f"actuator {i}"
         value = min(max(float(ctrl[i]), low), high)
-        slider = gui.add_slider(name, low, high, (high - low) / _STEPS, value, hint=f"from {low:g} to {high:g}")
+        step = 10.0 ** math.floor(math.log10((high - low) / _STEPS))  # few digits in the box beside it
+        slider = gui.add_slider(name, low, high, step, value, hint=f"from {low:g} to {high:g}")
 
         def changed(event: Any, i: int = i) -> None:
             if event.client is not None:  # not one that follows the simulation

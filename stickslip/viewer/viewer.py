@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -87,6 +87,11 @@ class Viewer:
         """Whether the viewer is open; a page that was closed can be opened again."""
         return not self._closed.is_set()
 
+    @property
+    def works(self) -> bool:
+        """Whether a thread still compiles after `close`; Python must not be shut down under it."""
+        return self._source.works
+
     def sync(self) -> None:
         """After a step of your loop: show the state if a frame is due, take what clients have done; wait if paused."""
         if isinstance(self._source, Session) and not self._closed.is_set():
@@ -107,10 +112,15 @@ class Viewer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def wait(self) -> None:
-        """Until Ctrl-C, or until it is closed by another thread; then it is closed."""
+    def wait(self, tell: Callable[[str], None] | None = None) -> None:
+        """Until Ctrl-C, or until it is closed by another thread; then it is closed.
+
+        `tell` is given the address of the page as soon as Ctrl-C ends the viewer.
+        """
         try:
             with interrupts.deferred() as request:
+                if tell is not None:
+                    tell(f"The viewer is at {self.url}; Ctrl-C ends it.")
                 while not request.made and not self._closed.is_set():
                     time.sleep(0.1)
         finally:
@@ -169,8 +179,7 @@ def view(
     source, name = _source(what, physics, scene, nworld, device, paused)
     viewer = Viewer._of(source, port, host, name)
     if block if block is not None else not _in_notebook():
-        print(f"The viewer is at {viewer.url}; Ctrl-C ends it.", flush=True)
-        viewer.wait()
+        viewer.wait(lambda text: print(text, flush=True))
     return viewer
 
 

@@ -1,5 +1,7 @@
 """`stickslip view` and `stickslip gallery`: their options."""
 
+import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -70,10 +72,11 @@ class View:
             paused=self.paused,
             block=False,
         )
-        console.print(f"The viewer is at {escape(viewer.url)}; Ctrl-C ends it.", soft_wrap=True)
-        if not recorded:
-            console.print("Kernels compile first: a few minutes the first time, then cached.")
-        viewer.wait()
+        note = "" if recorded else "\nKernels compile first: a few minutes the first time, then cached."
+        viewer.wait(lambda text: console.print(escape(text) + note, soft_wrap=True))
+        if viewer.works:  # it compiles, which nothing can interrupt
+            sys.stdout.flush()
+            os._exit(OK)
         return OK
 
 
