@@ -130,6 +130,24 @@ class Browser:
         self.mouse("mouseReleased", x, y)
         time.sleep(0.3)
 
+    def choose(self, value: str, option: str) -> None:
+        """In the drop-down that shows a value, choose another one."""
+        script = f"""(() => {{
+          const shown = e => e.value === {json.dumps(value)} && e.getClientRects().length;
+          const found = [...document.querySelectorAll('input')].find(shown);
+          if (!found) return null;
+          found.scrollIntoView({{block: 'nearest'}});
+          const box = found.getBoundingClientRect();
+          return [box.x + box.width / 2, box.y + box.height / 2];
+        }})()"""
+        place = self.run(script)
+        assert place, f"no drop-down shows {value!r}; the page says:\n{self.text}"
+        self.mouse("mouseMoved", place[0], place[1], button="none")
+        self.mouse("mousePressed", place[0], place[1])
+        self.mouse("mouseReleased", place[0], place[1])
+        time.sleep(0.3)
+        self.click(option)
+
     def find(self, text: str, *, exact: bool = True) -> tuple[float, float]:
         """The middle of the smallest visible element that says that, scrolled into view."""
         script = f"""(() => {{

@@ -67,8 +67,7 @@ def test_a_step_is_a_step(browser, viewer):
 def test_the_drop_down_swaps_the_physics_and_keeps_the_state(browser, viewer):
     before = viewer._source.sims[0].state
     browser.click("physics")
-    browser.click("cone-sweep", exact=True)
-    browser.click("comfree")
+    browser.choose("cone-sweep", "comfree")
     browser.wait(lambda: viewer._source.lanes[0].label == "comfree", "physics comfree", 300)
     browser.wait_for("comfree\t")
     assert np.array_equal(viewer._source.sims[0].state.qpos, before.qpos)
