@@ -150,7 +150,7 @@ def _comparison(fits: dict[str, Fit], parameters: Sequence[Parameter]) -> Table:
     table.add_row("held-out trials", *("none" if fit.held_out is None else f"{fit.held_out:.3g}" for fit in rows))
     floors = [fit.held_out_floor for fit in rows if fit.held_out_floor is not None]
     if floors:
-        table.add_row("the same of a model that is right, at most", *(f"{floor:.3g}" for floor in floors))
+        table.add_row("the same of a model that is right", *(f"{floor:.3g}" for floor in floors))
     for parameter in parameters:
         table.add_row(escape(parameter.name), *(_value(fit.estimates[parameter.name]) for fit in rows))
     table.add_row("to be trusted", *("yes" if trusted(fit) else "[yellow]no[/]" for fit in rows))

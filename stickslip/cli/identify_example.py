@@ -1,72 +1,50 @@
-"""Trials to begin with: a finger strikes a T, simulated by MuJoCo in C, with noise."""
+"""Trials to begin with: a finger pushes a T, simulated by MuJoCo in C, with noise."""
 
 import csv
 import io
 import shlex
 from pathlib import Path
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-import stickslip as ss
 from stickslip.files import write_bytes_atomic
+from stickslip.identification import pushes
 from stickslip.identification.trial import Trial
 
 FRICTION, MASS = 0.35, 0.8
 """The truth; mass in kg."""
-TIMESTEP, STEPS, EVERY = 0.004, 200, 4
-"""s, steps of a trial, steps between measurements."""
-STROKE, RISE = 0.15, 0.2
-"""Of the finger: way along x [m], time of it [s]."""
-COLUMNS = (0, 1, 6, 7, 8)
-"""What is measured of qpos: x, y and angle of the T, x and y of the finger."""
-NOISE = (1e-3, 1e-3, 5e-3, 1e-3, 1e-3)
-"""Standard deviations: m, m, rad, m, m."""
-STARTS = {"push-1.csv": -0.05, "push-2.npz": 0.05, "test.csv": -0.03}
-"""Where along y the finger begins in each file [m]."""
+NOISE = 1e-3
+"""Standard deviation of a place [m]."""
+TIMESTEP, DURATION = 0.004, 0.8
+"""Of a trial [s]."""
+PUSHES = {
+    "push-1.csv": pushes.FOOT.beside(0.003),
+    "push-2.npz": pushes.TOP.beside(-0.002),
+    "test.csv": pushes.SIDE,
+}
+"""What the finger does in each file."""
 
 
 def write(folder: Path) -> str:
     """Write the trials; returns what to tell."""
     rng = np.random.default_rng(0)
-    for name, y in STARTS.items():
-        trial = _trial(-0.06, y, Path(name).stem, rng)
+    for name, push in PUSHES.items():
+        trial = pushes.record(
+            push, FRICTION, MASS, place=NOISE, timestep=TIMESTEP, duration=DURATION, name=Path(name).stem
+        )
+        trial = pushes.spoil(trial, rng)
         if name.endswith(".npz"):
             trial.save(folder / name)
         else:
             write_bytes_atomic(folder / name, _csv(trial).encode())
-    words = ["stickslip", "identify", "push-t", "--timestep", f"{TIMESTEP:g}", "--physics", "mujoco", "cone-sweep"]
-    words += ["--data", *(str(folder / name) for name in STARTS if name != "test.csv")]
-    words += ["--held-out", str(folder / "test.csv"), "--noise", *(f"{one:g}" for one in NOISE)]
+    words = ["stickslip", "identify", pushes.SCENE, "--timestep", f"{TIMESTEP:g}", "--physics", "mujoco", "cone-sweep"]
+    words += ["--data", *(str(folder / name) for name in PUSHES if name != "test.csv")]
+    words += ["--held-out", str(folder / "test.csv"), "--noise", *(f"{one:g}" for one in pushes.noise(NOISE))]
     words += ["--parameters", "friction=0.05:2", "mass:T=0.1:3", "--out", str(folder)]
     return (
-        f"Wrote {', '.join(STARTS)} to {folder}: a finger pushes a T of friction {FRICTION:g} and mass {MASS:g} kg in "
+        f"Wrote {', '.join(PUSHES)} to {folder}: a finger pushes a T of friction {FRICTION:g} and mass {MASS:g} kg in "
         f"MuJoCo in C. Identify both:\n\n{shlex.join(words)}"
-    )
-
-
-def _trial(x: float, y: float, name: str, rng: np.random.Generator) -> Trial:
-    mjm = ss.load(f"push-t:mu={FRICTION},mass={MASS},x={x},y={y}", timestep=TIMESTEP)
-    mjd = mujoco.MjData(mjm)
-    mujoco.mj_resetDataKeyframe(mjm, mjd, 0)
-    way = STROKE * np.clip(np.arange(1, STEPS + 1) * TIMESTEP / RISE, 0.0, 1.0)
-    ctrl = np.array([x, y]) + np.stack([way, np.zeros(STEPS)], axis=1)
-    qpos = [mjd.qpos.copy()]
-    for mjd.ctrl[:] in ctrl:
-        mujoco.mj_step(mjm, mjd)
-        qpos.append(mjd.qpos.copy())
-    seen = np.stack(qpos)[::EVERY, list(COLUMNS)]
-    measured = seen + rng.normal(0.0, 1.0, seen.shape) * NOISE
-    return Trial(
-        np.arange(0, STEPS + 1, EVERY) * TIMESTEP,
-        measured,
-        NOISE,
-        [f"qpos[{k}]" for k in COLUMNS],
-        ctrl=ctrl,
-        ctrl_time=np.arange(STEPS) * TIMESTEP,
-        qpos=qpos[0],
-        name=name,
     )
 
 

@@ -101,7 +101,7 @@ class Fit:
         residual: root mean square of what the measurements are off by, over their noise
         floor: what this is for a model that is right: 1, or more where rollouts jump with their parameters
         held_out: residual over noise of the trials that were held out; None: there were none
-        held_out_floor: what this is at most for a model that is right, whose parameters are known as well as the
+        held_out_floor: what this is, about, for a model that is right, whose parameters are known as well as the
             intervals say
         physics: the physics, as "name:key=value,..."
         trials, held_out_trials: what was fitted, and what was held out
@@ -173,7 +173,7 @@ class Fit:
             return said + " There was no test: no trial was held out."
         said += f" Held-out trials: {self.held_out:.3g}"
         if self.held_out_floor is not None and self.held_out_floor > 1.1:
-            said += f" (a model that is right has up to {self.held_out_floor:.3g})"
+            said += f" (a model that is right has about {self.held_out_floor:.3g})"
         if not self.carries:
             return said + ", much worse than those that were fitted: do not carry the parameters to another task."
         return said + "."

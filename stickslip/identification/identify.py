@@ -227,7 +227,7 @@ def _refuse_useless(evaluate: search.Evaluate, parameters: Sequence[Parameter], 
 def _test(
     rollouts: Rollouts, parameters: Sequence[Parameter], result: _Result, seed: int
 ) -> tuple[float, float]:  # fmt: skip
-    """Residual over noise of held-out trials, and what it is at most if the model is right.
+    """Residual over noise of held-out trials, and what it is, about, if the model is right.
 
     Parameters that are identified may be anywhere in their intervals. What their candidates differ by, roughness
     included, the recording may be off by from each of them.

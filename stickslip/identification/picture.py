@@ -81,7 +81,7 @@ def _title(fit: "Fit", left: int) -> str:
         text += f", {fit.floor:.3g} if the model is right"
     text += ", no trial held out" if fit.held_out is None else f"; held-out trials {fit.held_out:.3g}"
     if fit.held_out_floor is not None and fit.held_out_floor > 1.1:
-        text += f", up to {fit.held_out_floor:.3g} if the model is right"
+        text += f", {fit.held_out_floor:.3g} if the model is right"
     return text + (f"\nthe trials that fit worst; {left} others are not shown" if left else "")
 
 
