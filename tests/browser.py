@@ -125,6 +125,10 @@ class Browser:
     def click(self, text: str, *, exact: bool = True) -> None:
         """Click on what says that: a button, tab, label or option."""
         x, y = self.find(text, exact=exact)
+        time.sleep(0.3)
+        while (now := self.find(text, exact=exact)) != (x, y):  # the page still moves
+            x, y = now
+            time.sleep(0.3)
         self.mouse("mouseMoved", x, y, button="none")
         self.mouse("mousePressed", x, y)
         self.mouse("mouseReleased", x, y)

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stickslip.cli import retarget as cli
-from stickslip.cli.commands.retarget import Retarget
 from stickslip.cli.main import FAILED, OK, USAGE, main
 from stickslip.mpc import retarget
-from stickslip.mpc.retarget import film, made, rollout
+from stickslip.mpc.retarget import film, made, prepare, rollout
 from stickslip.mpc.retarget.files.deepmimic import JOINTS
 from stickslip.mpc.retarget.human.skeleton import LEG
 
@@ -124,12 +122,12 @@ def holosoma(path, height: float) -> str:
 
 
 def test_a_file_with_an_object_takes_the_robot_with_a_box(tmp_path):
-    order = Retarget((), box=(0.4, 0.4, 0.3))
-    motion, robot, options = cli.load(holosoma(tmp_path / "box.npz", 0.15), order)
-    assert robot.name == "g1-box" and list(motion.objects) == ["box"] and options.box == (0.4, 0.4, 0.3)
+    box = (0.4, 0.4, 0.3)
+    motion, robot, options = prepare.load(holosoma(tmp_path / "box.npz", 0.15), box=box)
+    assert robot.name == "g1-box" and list(motion.objects) == ["box"] and options.box == box
     assert "the object 'object' of the file is the robot's 'box'" in motion.notes
     assert motion.contacts["left_foot"].all() and not motion.contacts["left_hand"].any()
-    deep = cli.load(holosoma(tmp_path / "deep.npz", 0.1), order)[0]
+    deep = prepare.load(holosoma(tmp_path / "deep.npz", 0.1), box=box)[0]
     assert "the object is 5.0 cm in the floor in the first frame, and starts above it" in deep.notes
     problem = retarget.compile_problem(robot, deep, options=options)
     assert problem.start[-5] == pytest.approx(0.15, abs=2e-3)  # the box is lifted, and the robot is not

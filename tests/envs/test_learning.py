@@ -8,6 +8,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+from PIL import Image
 
 torch = pytest.importorskip("torch", reason="learning needs PyTorch")
 if importlib.util.find_spec("rsl_rl") is None:
@@ -197,7 +198,10 @@ def test_a_film(trained: Training, tmp_path: Path) -> None:
     assert len(film.pictures) == 5  # every second control step of 20 ms
     assert film.pictures[0].shape == (360, 480, 3)
     place = film.save(tmp_path / "cart")
-    assert place.suffix in (".mp4", ".gif") and place.stat().st_size > 1000
+    if place.suffix == ".gif":  # without ffmpeg; a small one, of few colours
+        assert Image.open(place).n_frames == 5
+    else:
+        assert place.suffix == ".mp4" and place.stat().st_size > 1000
 
 
 def test_settings() -> None:
