@@ -345,7 +345,7 @@ class Panel:
             f"**t = {frame.shots[0].time:.3f} s**, {'paused' if frame.paused else f'{frame.rate:.2f} x real time'}"
         ]
         if isinstance(self._source, Session):  # a table: the controls below must not move when numbers change
-            lines += ["", "| | step | contacts | stick | slip | deepest |", "| --- " + "| ---: " * 5 + "|"]
+            lines += ["", "| | step time | contacts | stick | slip | deepest |", "| --- " + "| ---: " * 5 + "|"]
             for shot, counts in zip(frame.shots, self._page.counts, strict=False):
                 lines.append(
                     f"| **{_plain(shot.label)}** | {shot.step_ms:.2f} ms | {_number(shot)} | {counts['stick']} "
