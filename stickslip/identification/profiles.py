@@ -1,4 +1,4 @@
-"""Profiles: the cost over one parameter with the others fitted anew, and the interval that it gives."""
+"""Profiles: the cost over one parameter with the others fitted again, and the interval that it gives."""
 
 import dataclasses
 
