@@ -16,7 +16,7 @@ OUT ?= out/bench
 # A file of versions to install, such as .ci/constraints.txt; none: the newest that pyproject.toml allows.
 CONSTRAINTS ?=
 
-.PHONY: help venv demo test test-all lint types imports bench results lock docs
+.PHONY: help venv demo test test-all lint style types imports pytest bench results lock docs
 .DEFAULT_GOAL := help
 
 help:
@@ -50,10 +50,12 @@ $(VENV)/.stamp-docs: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.stamp-core
 	$(BIN)/python -m stickslip demo
 
-lint: venv
+lint: style
+	@$(MAKE) --no-print-directory -j 2 types imports
+
+style: venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@$(MAKE) --no-print-directory -j 2 types imports
 
 types: venv
 	$(BIN)/pyright --pythonpath $(BIN)/python
@@ -61,11 +63,15 @@ types: venv
 imports: venv
 	$(BIN)/lint-imports
 
-test: lint
-	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+# Types are checked beside the tests: that takes one core for longer than all other linting.
+test: style
+	@$(MAKE) --no-print-directory -j 3 types imports pytest SELECT='-m "not slow"'
 
-test-all: lint
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+test-all: style
+	@$(MAKE) --no-print-directory -j 3 types imports pytest
+
+pytest: venv
+	$(BIN)/python -m pytest $(SELECT) $(PYTEST_ARGS)
 
 bench: $(VENV)/.stamp-dev
 	$(BIN)/python -m stickslip bench run all --out $(OUT)

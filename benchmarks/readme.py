@@ -4,6 +4,7 @@ Values that were measured by an earlier version of the code are marked. The comm
 has no stored source; see claims.py. A test fails when a page is not what this writes.
 """
 
+import json
 import pathlib
 import re
 import sys
@@ -23,6 +24,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 NOTE = ROOT / "stickslip" / "physics" / "conesweep" / "README.md"
 ROBOTS = ROOT / "benchmarks" / "robots"
 RETARGET = ROOT / "benchmarks" / "retarget"
+LEARNING = ROOT / "benchmarks" / "learning"
 ACCURACY = (
     ("stick", "creep of a box that must stick, dt 2 ms"),
     ("stick", "error of a slide in 2 s, dt 2 ms"),
@@ -216,6 +218,50 @@ def fill_retargeting(text: str) -> str:
     return _fill(text, {"retarget: h200": retarget(stored, ERRORS | TIME)})
 
 
+def trainings(path: pathlib.Path) -> str:
+    """A row for each task: what the first policy that reached the threshold took, by physics."""
+    stored = json.loads(path.read_text())["trainings"]
+    physics = list(dict.fromkeys(one["physics"] for one in stored))
+    lines = []
+    for task in dict.fromkeys(one["task"] for one in stored):
+        found = {one["physics"]: one for one in stored if one["task"] == task}
+        threshold = {one["threshold"] for one in found.values()}
+        cells = [f"`{task}`", " or ".join(f"{value:g}" for value in threshold)]
+        lines.append("| " + " | ".join([*cells, *(_training(found.get(name)) for name in physics)]) + " |")
+    head = [
+        "| | threshold | " + " | ".join(f"`{name}`" for name in physics) + " |",
+        "|" + " --- |" * (2 + len(physics)),
+    ]
+    return "\n".join([*head, *lines])
+
+
+def _training(one: dict[str, Any] | None) -> str:
+    if one is None:
+        return ""
+    point = one["reached"] or one["best"] or one["last"]
+    took = f"{point['seconds'] / 60.0:.1f} min, {point['steps'] / 1e6:.0f} million control steps"
+    return f"{point['score']:.2f} after {took}" if one["reached"] else f"not reached: {point['score']:.2f} after {took}"
+
+
+def scores(path: pathlib.Path) -> str:
+    """A row for each policy: its success under each physics."""
+    policies = json.loads(path.read_text())["policies"]
+    names = list(dict.fromkeys(score["physics"] for policy in policies for score in policy["scores"]))
+    lines = []
+    for policy in policies:
+        found = {score["physics"]: score for score in policy["scores"]}
+        cells = ["refused" if found[name]["refused"] else f"{found[name]['success']:.2f}" for name in names]
+        lines.append(f"| `{policy['task']}` | `{policy['trained with']}` | " + " | ".join(cells) + " |")
+    head = "| | trained with | " + " | ".join(f"`{name}`" for name in names) + " |"
+    return "\n".join([head, "|" + " --- |" * (2 + len(names)), *lines])
+
+
+def fill_learning(text: str) -> str:
+    """The guide to learning with its tables."""
+    tables = {"trainings: h200": trainings(LEARNING / "h200" / "trainings.json")}
+    return fill_metrics(_fill(text, tables | {"scores: cpu": scores(LEARNING / "scores" / "score.json")}))
+
+
 def fill_note(text: str) -> str:
     """The note on the cone sweep with its tables and numbers."""
     return fill_metrics(_fill(text, {"ablation: cpu": ablation(), "trade-off: cpu": tradeoff()}))
@@ -256,6 +302,7 @@ TABLES = {
     ROBOTS / "README.md": fill_robots,
     RETARGET / "README.md": fill_retarget,
     ROOT / "docs" / "retargeting.md": fill_retargeting,
+    ROOT / "docs" / "learning.md": fill_learning,
 }
 """Pages with tables, beside README.md."""
 

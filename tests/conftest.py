@@ -1,13 +1,16 @@
 """What every test shares: a quiet Warp, and the devices to run on."""
 
+import collections
 import gc
 import os
 import re
+import zlib
 from collections.abc import Iterator
 
 import pytest
 import warp as wp
 
+from stickslip.physics import registry
 from tests import quicker
 
 # JAX compiles in less time, and nothing here is timed
@@ -55,20 +58,46 @@ SLOW = {
     r"identification/test_identify.py::test_the_truth_lies_within": "20 seeds through a physics; test_response.py has "
     "more of them without one",
     r"mpc/test_menagerie.py::test_mppi_plans": "a hand beside the one that is there",
+    r"mpc/test_sampling.py::test_every_sampling_planner.*(dial|cem)": "two planners stay",
+    r"mpc/retarget/test_support.py::test_our_motions": "forces of every motion, from its file",
+    r"identification/test_material.py::.*come_back.*patches": "points stay",
+    r"identification/test_material.py::test_static_friction": "friction of a sliding box stays",
+    r"studies/test_local.py::test_workers_and_drivers": "random kills; Ctrl-C and a poisoned cell stay",
+    r"outside/test_outside.py::test_commands_and": "commands and experiments with a physics of another package",
+    r"physics/test_scm.py::test_(the_jacobian|the_gradient_of_a_rollout|a_step_is_taken_up)": "the Hessian stays",
+    r"physics/test_scm_system.py::test_(a_box_rests|steps_are)": "contact with momentum stays",
+    r"physics/test_scm_geometry.py::test_boxes_rest": "clouds that carry stay",
+    r"physics/test_pbd.py::test_what_loses": "what its README says of other variants",
+    r"test_mjlab_graphs.py::.*hand": "a second scene",
+    r"test_cli.py::test_ctrl_c_in_a_benchmark": "Ctrl-C while stepping stays",
+    r"test_retarget.py::test_a_run_is_stored": "a whole run of the command",
+    r"test_decompose.py::test_ring": "a second shape",
+    r"test_docs.py::test_python_blocks_run.*docs/(identification|datasets)": "programs; their calls have tests",
+    r"envs/test_fused.py::test_everything": "all features of a task at once; each is tested beside it",
 }
 """Tests of `make test-all` alone, as patterns of their names, and what they are or what is tested in their place."""
+PHYSICS = re.compile("|".join([*(re.escape(name) for name in registry.names()), "conesweep"]))
+MOST = 2
+"""With how many physics a test runs in `make test`, others than the next test; with all of them in `make test-all`."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: left out of `make test`; see SLOW in tests/conftest.py")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     def rank(item: pytest.Item) -> int:
         return next((i for i, name in enumerate(FIRST) if item.nodeid.startswith(f"tests/{name}")), len(FIRST))
 
+    variants = collections.defaultdict[str, list[pytest.Item]](list)
     for item in items:
         if any(re.match(pattern, item.nodeid.removeprefix("tests/")) for pattern in SLOW):
+            item.add_marker(pytest.mark.slow)
+        test, _, parameters = item.nodeid.partition("[")
+        if PHYSICS.search(parameters) and not config.getoption("physics"):
+            variants[f"{test} {'cuda' in parameters}"].append(item)
+    for found in variants.values():
+        for item in sorted(found, key=lambda item: zlib.crc32(item.nodeid.encode()))[MOST:]:
             item.add_marker(pytest.mark.slow)
     items.sort(key=rank)
 

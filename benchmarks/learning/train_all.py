@@ -56,7 +56,7 @@ class Options:
 def main(options: Options) -> int:
     """Train what is missing; 0 if nothing is left to do."""
     begun = time.monotonic()
-    runs = [(task, physics) for task in options.tasks for physics in options.physics]
+    runs = [(task, physics) for physics in options.physics for task in options.tasks]
     waiting, running, failed = list(runs), {}, set[tuple[str, str]]()
     while waiting or running:
         left = None if options.wall is None else options.wall - (time.monotonic() - begun)

@@ -138,7 +138,7 @@ class Cycle:
         if self.autoreset != "disabled" and self._may_start():
             self._renew(self._do)
             self._do("start")
-            self.sim.kinematics()
+            self.sim.kinematics(self.starts.given)
             self._do("see")
 
     def _renew(self, do: Callable[[str], None] | None = None) -> None:

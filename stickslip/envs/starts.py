@@ -18,6 +18,9 @@ WRITTEN = ("qpos", "qvel", "ctrl", "mocap_pos", "mocap_quat")
 class Starts:
     """Starts episodes.
 
+    Attributes:
+        mask, given: worlds that start, for torch and for Warp                        (nworld,)
+
     Args:
         sim: the simulation
         task: gives the values
@@ -28,7 +31,7 @@ class Starts:
     def __init__(self, sim: Simulation, task: Task, state: State, seed: int) -> None:
         self._sim, self._task, self._state, self._seed = sim, task, state, seed
         self.mask = torch.zeros(sim.nworld, dtype=torch.bool, device=state.device)
-        self._given = wp.from_torch(self.mask, dtype=wp.bool)
+        self.given = wp.from_torch(self.mask, dtype=wp.bool)
         self.arrays = {name: wp.to_torch(getattr(sim, name), requires_grad=False) for name in self._possible()}
         self.servos = None if task.gains is None else Servos(sim, task, state.random)
         try:
@@ -43,10 +46,10 @@ class Starts:
         """Bring the worlds of the mask back to the start, with models drawn at random."""
         sim, task = self._sim, self._task
         if task.randomize:
-            sim.randomize(self._given, seed=self._seed, **task.randomize)
+            sim.randomize(self.given, seed=self._seed, **task.randomize)
         if self.servos is not None:
-            self.servos.write(self._given)
-        sim.reset(self._given)
+            self.servos.write(self.given)
+        sim.reset(self.given)
         self._state.forget()
 
     def begin(self) -> None:

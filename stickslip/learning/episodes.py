@@ -56,7 +56,7 @@ def environment(
         nominal: take the model as it is, without randomization
         threads: of a CPU
     """
-    chosen = dataclasses.replace(task, randomize={}) if nominal else task
+    chosen = dataclasses.replace(task, randomize={}, gains=None) if nominal else task
     sim = Simulation(model_of(chosen), physics, nworld=nworld, device=device, timestep=chosen.timestep, threads=threads)
     env = Env(sim, chosen, seed=seed, autoreset="disabled", check=False)
     sim.compile()

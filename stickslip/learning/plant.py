@@ -48,7 +48,7 @@ class Plant(MujocoC):  # pyright: ignore[reportGeneralTypeIssues] - the same met
             d.found[name] = wp.array(_rows(d, name), dtype=float)
         return d.found[name]
 
-    def kinematics(self, m: mujoco.MjModel, d: HostData) -> None:
+    def kinematics(self, m: mujoco.MjModel, d: HostData, worlds: Any = None) -> None:
         assert isinstance(d, PlantData)
         for index, mjd in enumerate(d.worlds):
             for name, array in d.arrays.items():

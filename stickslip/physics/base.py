@@ -308,11 +308,12 @@ class Physics(abc.ABC, Generic[M, D]):
         raise Unsupported(f"{self.name} has no forward(): it shows no poses and sensors")
 
     @readout
-    def kinematics(self, m: M, d: D) -> None:
+    def kinematics(self, m: M, d: D, worlds: Any = None) -> None:
         """Poses, velocities and the sensors that read only these, of the present state; no array of `arrays` changes.
 
-        Contacts, accelerations and sensors of forces stay those of the last step. It only launches kernels and copies
-        on the device.
+        Contacts, accelerations, forces and their sensors stay those of the last step. It only launches kernels and
+        copies on the device. `worlds`, a mask on the device, says where it is needed; others may be brought up to date,
+        too.
         """
         raise Unsupported(f"{self.name} has no kinematics(): take forward()")
 

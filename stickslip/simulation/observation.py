@@ -3,8 +3,9 @@
 from typing import Any
 
 import warp as wp
+from numpy.typing import ArrayLike
 
-from stickslip import compilation
+from stickslip import arrays, compilation
 from stickslip.physics.contacts import DeviceContacts
 from stickslip.readout import readout
 from stickslip.simulation import views
@@ -63,14 +64,18 @@ class Observation(Inputs):
         self._forward_graph = (graph, self._m, self.d)
 
     @readout
-    def kinematics(self) -> None:
+    def kinematics(self, mask: ArrayLike | wp.array | None = None) -> None:
         """Find poses, velocities and the sensors that read only these, of the present state; no contacts.
 
         It takes a small part of the time of `forward`. Contacts, accelerations, and sensors of force and contact stay
         those of the last step. It only launches, so that a graph of your own can record it after a first call.
+
+        Args:
+            mask: one bool per world that needs it, as for `reset`; others may be brought up to date, too. None: all
         """
         with wp.ScopedDevice(self.device), compilation.quiet():
-            self.physics.kinematics(self._m, self.d)
+            worlds = None if mask is None else arrays.mask_of(mask, self.nworld, self.device)
+            self.physics.kinematics(self._m, self.d, worlds)
 
     def find_field(self, name: str) -> wp.array:
         """The array of MuJoCo's name, (nworld, ...), on the device; raises Unsupported if the physics has none."""

@@ -336,7 +336,7 @@ class Threaded(CountingPhysics[Models, Shards]):
         return d
 
     @readout
-    def kinematics(self, m: Models, d: Shards) -> None:
+    def kinematics(self, m: Models, d: Shards, worlds: Any = None) -> None:
         def of(shard: Shard) -> None:
             shard.read()
             shard.physics.kinematics(shard._m, shard.d)

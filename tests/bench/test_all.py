@@ -1,8 +1,8 @@
 """Every experiment in its small form, from the command line to the page.
 
-Each runs with every fifth method, beginning with another one each time: thirty experiments are enough for every method
-to meet its share of them. All methods with all experiments, in full, are in the stored results. Those that take longest
-run in `make test-all` only.
+Each runs with one of its methods, another one than the next: forty experiments are enough for every method to meet its
+share of them. All methods with all experiments, in full, are in the stored results. Those that take longest run in
+`make test-all` only.
 """
 
 import copy
@@ -27,8 +27,7 @@ from tests.conftest import DEVICES
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-NTH = 5
-LONG = ("growth", "smooth")
+LONG = ("force-profile", "growth", "smooth", "soft-distance")
 """Experiments that take long even in their small form, for what they build: many models, or gradients by JAX."""
 NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in EXPERIMENTS]
 
@@ -37,8 +36,8 @@ def share_of(name: str) -> list[str]:
     """The methods with which an experiment runs here; where times are compared, what they are compared with too."""
     experiment = EXPERIMENTS[name]
     given = runner.methods_of(experiment, quick=True)
-    chosen = given[(list(EXPERIMENTS).index(name) + 1) % min(NTH, len(given)) :: NTH]
-    return [label for label in given if label in chosen or (experiment.timing and label == methods.REFERENCES[0])]
+    chosen = given[list(EXPERIMENTS).index(name) % len(given)]
+    return [label for label in given if label == chosen or (experiment.timing and label == methods.REFERENCES[0])]
 
 
 def run(name: str, device: str, out: pathlib.Path) -> None:

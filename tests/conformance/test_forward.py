@@ -190,8 +190,9 @@ def test_kinematics_are_those_of_the_state(physics: ss.Physics, device: str) -> 
     for each in (sim, twin):
         each.ctrl = [0.3]
         each.step(7)
-    last = sim.sensordata.numpy().copy()
+    last, pushed = sim.sensordata.numpy().copy(), sim.find_field("actuator_force").numpy().copy()
     sim.kinematics()
+    assert support.same_bits(pushed, sim.find_field("actuator_force").numpy())  # a result of the step
     for w in range(2):
         want = mujoco_at(sim, w)
         np.testing.assert_allclose(sim.find_field("xpos").numpy()[w], want.xpos, atol=2e-5)
@@ -205,3 +206,18 @@ def test_kinematics_are_those_of_the_state(physics: ss.Physics, device: str) -> 
     if device == "cpu":
         assert support.same_bits(sim.qpos.numpy(), twin.qpos.numpy())
         assert support.same_bits(sim.qvel.numpy(), twin.qvel.numpy())
+
+
+def test_kinematics_of_some_worlds(physics: ss.Physics, device: str) -> None:
+    """Worlds of the mask get the poses and lengths of their state."""
+    if physics.promises.free_bodies_only or physics.promises.poses_only:
+        pytest.skip(f"{physics.name} finds the poses of all worlds")
+    sim, whole = (ss.Simulation("humanoid", physics, nworld=4, device=device) for _ in range(2))
+    mask = np.array([False, True, False, True])
+    for each in (sim, whole):
+        each.kinematics()
+        each.qpos = each.qpos.numpy() + np.array([[0.1], [0.2], [0.3], [0.4]], dtype=np.float32)
+        each.kinematics(mask if each is sim else None)
+    for name in ("xpos", "geom_xmat", "actuator_length", "subtree_com"):
+        given, wanted = (each.find_field(name).numpy()[mask] for each in (sim, whole))
+        assert support.same_bits(given, wanted)

@@ -11,9 +11,29 @@ import stickslip as ss
 DERIVED = "body_subtreemass body_invweight0 dof_invweight0 actuator_acc0 tendon_invweight0 tendon_length0".split()
 
 
-@pytest.mark.parametrize("scene", ["humanoid", "stiff-arm", "gripper"])
-def test_inverse_weights(scene: str, device: str) -> None:
-    sim = ss.Simulation(scene, ss.MuJoCo(), nworld=3, device=device)
+SLIDES = """
+<mujoco>
+  <worldbody>
+    <body name="goal" mocap="true"/>
+    <body><joint name="x" type="slide" axis="1 0 0" armature="1"/><joint type="slide" axis="0 1 0"/>
+      <geom size=".1" mass=".2"/>
+      <body pos=".3 0 0"><joint type="slide" axis="0 0 1"/><geom size=".1" mass=".3"/></body>
+    </body>
+    <body pos="1 0 0"><joint type="slide" axis="0 0 1"/><geom size=".1" mass=".2"/></body>
+    <body pos="2 0 0"><joint type="slide" axis="1 1 0"/><geom size=".1" mass=".2"/></body>
+    <body pos="3 0 0"><joint type="slide" axis="1 0 0"/><joint axis="0 0 1"/><geom size=".1" mass=".2"/></body>
+  </worldbody>
+  <actuator><motor joint="x"/></actuator>
+</mujoco>
+"""
+"""Bodies whose joints slide, some of which MuJoCo treats in a way of their own."""
+
+
+@pytest.mark.parametrize("physics", [ss.MuJoCo(), ss.ConeSweep()], ids=["mujoco", "cone-sweep"])
+@pytest.mark.parametrize("scene", ["humanoid", "stiff-arm", "gripper", "slides"])
+def test_inverse_weights(scene: str, physics: ss.Physics, device: str) -> None:
+    model = mujoco.MjModel.from_xml_string(SLIDES) if scene == "slides" else scene
+    sim = ss.Simulation(model, physics, nworld=3, device=device)
     mjm, rng = sim.mjm, np.random.default_rng(0)
     fields = {
         "body_mass": mjm.body_mass * rng.uniform(0.5, 2.0, (3, mjm.nbody)),

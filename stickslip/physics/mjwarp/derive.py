@@ -188,17 +188,34 @@ class Derivation:
         m, d = self._m, self._d
         if groups & BOUNDS:
             private.bound_geoms(m)
+        has_inertia = False
         if groups & (POSES | CENTRES | WEIGHTS):
-            private.go_to_qpos0(m, d)
+            has_inertia = _go_to_qpos0(m, d)
         if groups & (POSES | CENTRES):
             private.set_kinematics0(m, d)
         if groups & WEIGHTS:
-            mjw.crb(m, d)
-            private.tendon_armature(m, d)
-            mjw.transmission(m, d)
+            if not has_inertia:
+                mjw.crb(m, d)
+                private.tendon_armature(m, d)
+                mjw.transmission(m, d)
             find_weights(m, d)
 
     def _move(self, table: wp.array, scatter: bool) -> None:
         nlane = 32 if self._device.is_cuda else 1
         inputs = [self._nworld, self._size, scatter, nlane, self._listed, self._count, self._begin]
         wp.launch(_move_fields, (self._size, table.shape[0], nlane), inputs=inputs, outputs=[table])
+
+
+def _go_to_qpos0(m: mjw.Model, d: mjw.Data) -> bool:
+    """Poses and tendons at qpos0; whether M and moments were found with them."""
+    from stickslip.physics.mjwarp.smooth.smooth import find_smooth, is_fused  # its Model imports this module
+
+    if not is_fused(m):
+        private.go_to_qpos0(m, d)
+        return False
+    wp.launch(private.qpos0_to_qpos, (d.nworld, m.nq), inputs=[m.qpos0], outputs=[d.qpos])
+    if m.nmocap:
+        poses = [m.body_mocapid, m.body_pos, m.body_quat]
+        wp.launch(private.body_to_mocap, (d.nworld, m.nbody), inputs=poses, outputs=[d.mocap_pos, d.mocap_quat])
+    find_smooth(m, d)  # type: ignore[arg-type]
+    return True

@@ -262,10 +262,10 @@ class WarpPhysics(GrowingPhysics[ModelT, DataT]):
             self.advance(m, d)
 
     @readout
-    def kinematics(self, m: ModelT, d: DataT) -> None:
+    def kinematics(self, m: ModelT, d: DataT, worlds: wp.array | None = None) -> None:
         from stickslip.physics.mjwarp.kinematics import find_kinematics
 
-        find_kinematics(m, d, poses_only=self.promises.poses_only)  # type: ignore[arg-type]
+        find_kinematics(m, d, poses_only=self.promises.poses_only, worlds=worlds)  # type: ignore[arg-type]
 
     def field(self, m: ModelT, d: DataT, name: str) -> wp.array | None:
         found = getattr(d, name, None)

@@ -36,6 +36,7 @@ __all__ = [
     "advance",
     "advance_activation",
     "bound_geoms",
+    "body_to_mocap",
     "broadphase_filter",
     "collision_context",
     "damping_slope",
@@ -48,6 +49,7 @@ __all__ = [
     "narrowphase",
     "next_act",
     "nxn_broadphase",
+    "qpos0_to_qpos",
     "quat_integrate",
     "sap_broadphase",
     "sense_contacts",
@@ -66,6 +68,8 @@ __all__ = [
 tendon_armature = smooth.tendon_armature
 bound_geoms = set_const._set_bound
 go_to_qpos0 = set_const._kinematics0
+qpos0_to_qpos = set_const._copy_qpos0_to_qpos
+body_to_mocap = set_const._copy_body_to_mocap
 set_kinematics0 = set_const._set_kinematics0
 CollisionContext = collision_core.CollisionContext
 narrowphase = collision_driver._narrowphase

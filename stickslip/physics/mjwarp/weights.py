@@ -16,6 +16,8 @@ wp.set_module_options({"enable_backward": False})
 
 _FREE = wp.constant(int(mujoco.mjtJoint.mjJNT_FREE))
 _BALL = wp.constant(int(mujoco.mjtJoint.mjJNT_BALL))
+_SLIDES = wp.constant(2)
+"""In `body_simple`: a body of the world whose joints slide along its own axes."""
 
 
 @wp.kernel
@@ -176,9 +178,12 @@ def _average(
     nbody: int,
     ntendon: int,
     body_weldid: wp.array[int],
+    dof_bodyid: wp.array[int],
     dof_jntid: wp.array[int],
     jnt_type: wp.array[int],
     jnt_dofadr: wp.array[int],
+    body_simple: wp.array[int],
+    body_mass: wp.array2d[float],
     # In:
     weight: wp.array2d[float],
     # Out:
@@ -187,7 +192,7 @@ def _average(
     tendon_invweight0_out: wp.array2d[float],
     actuator_acc0_out: wp.array2d[float],
 ):
-    """Directions that belong together have the mean of their weights."""
+    """Directions that belong together have the mean of their weights; bodies that only slide, MuJoCo's 1 / mass."""
     worldid, i = wp.tid()
     bodies = nv + nbody
     if i < nv:
@@ -198,6 +203,8 @@ def _average(
             value = mean_of_three(weight, worldid, wp.where(i < dofadr + 3, dofadr, dofadr + 3))
         elif jnt_type[jntid] == _BALL:
             value = mean_of_three(weight, worldid, dofadr)
+        elif body_simple[dof_bodyid[i]] == _SLIDES:
+            value = 1.0 / body_mass[worldid % body_mass.shape[0], dof_bodyid[i]]
         dof_invweight0_out[worldid, i] = value
     elif i < bodies:
         bodyid = i - nv
@@ -206,6 +213,8 @@ def _average(
         if body_weldid[bodyid] > 0:
             linear = mean_of_three(weight, worldid, nv + 6 * bodyid)
             angular = mean_of_three(weight, worldid, nv + 6 * bodyid + 3)
+        if body_simple[bodyid] == _SLIDES:
+            linear = 1.0 / body_mass[worldid % body_mass.shape[0], bodyid]
         body_invweight0_out[worldid, bodyid] = wp.vec2(linear, angular)
     elif i < bodies + ntendon:
         tendon_invweight0_out[worldid, i - bodies] = weight[worldid, nv + 6 * nbody + i - bodies]
@@ -259,6 +268,18 @@ def find_weights(m: mjw.Model, d: mjw.Data) -> None:
     wp.launch(
         _average,
         (d.nworld, m.nv + m.nbody + m.ntendon + m.nactuator),
-        inputs=[m.nv, m.nbody, m.ntendon, m.body_weldid, m.dof_jntid, m.jnt_type, m.jnt_dofadr, weight],
+        inputs=[
+            m.nv,
+            m.nbody,
+            m.ntendon,
+            m.body_weldid,
+            m.dof_bodyid,
+            m.dof_jntid,
+            m.jnt_type,
+            m.jnt_dofadr,
+            m.body_simple,
+            m.body_mass,
+            weight,
+        ],
         outputs=[m.dof_invweight0, m.body_invweight0, m.tendon_invweight0, m.actuator_acc0],
     )

@@ -46,7 +46,7 @@ _SIZES = (
 ).split()
 _SETTINGS = (
     "norder ntable nrow nmoment_room nv_room disableflags implicit factor_M solve_M factor_H write_crb begins "
-    "nsensordata clear_contacts"
+    "nsensordata clear_contacts only_motion write_velocities"
 ).split()
 
 _INPUTS = "qpos qvel act ctrl mocap_pos mocap_quat qfrc_applied xfrc_applied".split()
@@ -87,7 +87,9 @@ ReactionData = _struct(
     ["njmax", "njmax_room", "naddress", "pyramidal"],
 )
 MatrixOrder = _struct("MatrixOrder", "Addresses of the structure of M.", _ORDER, _ORDER_SIZES)
-SmoothData = _struct("SmoothData", "Addresses of the arrays of the data.", [*_INPUTS, *OUTPUTS, *_SOMETIMES])
+SmoothData = _struct(
+    "SmoothData", "Addresses of the arrays of the data, and of a mask.", [*_INPUTS, *OUTPUTS, *_SOMETIMES, "worlds"]
+)
 
 
 def matrix_fields(order: Tables) -> Any:
@@ -132,9 +134,10 @@ def model_fields(m: mjw.Model, order: Tables, tables: Tables, **settings: int) -
     return fields
 
 
-def data_fields(d: mjw.Data) -> Any:
-    """The addresses of the arrays of the data."""
+def data_fields(d: mjw.Data, worlds: wp.array | None = None) -> Any:
+    """The addresses of the arrays of the data, and of a mask of worlds."""
     fields = SmoothData()
+    fields.worlds = 0 if worlds is None else worlds.ptr
     for name in (*_INPUTS, *OUTPUTS, *_SOMETIMES):
         setattr(fields, name, getattr(d, name).ptr or 0)
     return fields

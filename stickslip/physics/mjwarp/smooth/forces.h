@@ -1,31 +1,34 @@
 // Third part of the native function `smooth`: forces, up to `qfrc_smooth`.
 
 // ---- forces on bodies, then sums over subtrees: inertia, force, applied wrench, gravity compensation
-bool is_lifted = false;
-EACH(b, nbody) {
-    float* const record = body + body_size * b;
-    const Six velocity = load6(record + at_vel), acceleration = load6(record + at_acc);
-    const Six force = add6(momentum(record, acceleration), force_cross(velocity, momentum(record, velocity)), 1.0f);
-    store6(record + at_frc, force);
-    const Quat turn = load_quat(pose + pose_size * b + 3);
-    const vec3 centre = load(pose + pose_size * b) + rotate(turn, load(FIELD(body_ipos, 3 * nbody) + 3 * b));
-    const vec3 arm = centre - load(com + 3 * body_rootid[b]);
-    const Six applied = load6(DATA(xfrc_applied, 6 * nbody) + 6 * b);  // force first
-    store6(record + at_acc, Six{applied.l + wp::cross(arm, applied.a), applied.a});
-    const float lifted = FIELD(body_mass, nbody)[b] * FIELD(body_gravcomp, nbody)[b];
-    const float weight = off_gravity || off_passive ? 0.0f : lifted;
-    const vec3 lift = -weight * load(FIELD(gravity, 3));
-    store6(record + at_vel, Six{wp::cross(arm, lift), lift});
-    is_lifted |= weight != 0.0f;
-}
+bool has_gravcomp = false;
+if (!m.only_motion) {
+    bool is_lifted = false;
+    EACH(b, nbody) {
+        float* const record = body + body_size * b;
+        const Six velocity = load6(record + at_vel), acceleration = load6(record + at_acc);
+        const Six force = add6(momentum(record, acceleration), force_cross(velocity, momentum(record, velocity)), 1.0f);
+        store6(record + at_frc, force);
+        const Quat turn = load_quat(pose + pose_size * b + 3);
+        const vec3 centre = load(pose + pose_size * b) + rotate(turn, load(FIELD(body_ipos, 3 * nbody) + 3 * b));
+        const vec3 arm = centre - load(com + 3 * body_rootid[b]);
+        const Six applied = load6(DATA(xfrc_applied, 6 * nbody) + 6 * b);  // force first
+        store6(record + at_acc, Six{applied.l + wp::cross(arm, applied.a), applied.a});
+        const float lifted = FIELD(body_mass, nbody)[b] * FIELD(body_gravcomp, nbody)[b];
+        const float weight = off_gravity || off_passive ? 0.0f : lifted;
+        const vec3 lift = -weight * load(FIELD(gravity, 3));
+        store6(record + at_vel, Six{wp::cross(arm, lift), lift});
+        is_lifted |= weight != 0.0f;
+    }
 #if defined(__CUDA_ARCH__)
-const bool has_gravcomp = __any_sync(0xffffffffu, is_lifted);
+    has_gravcomp = __any_sync(0xffffffffu, is_lifted);
 #else
-const bool has_gravcomp = is_lifted;
+    has_gravcomp = is_lifted;
 #endif
-SYNC();
-add_children(body, body_size, has_gravcomp ? 28 : 22, 1);
-if (m.write_crb) write(DATA(crb, 10 * nbody), body, body_size, 10, nbody);
+    SYNC();
+    add_children(body, body_size, has_gravcomp ? 28 : 22, 1);
+    if (m.write_crb) write(DATA(crb, 10 * nbody), body, body_size, 10, nbody);
+}
 
 // ---- tendons: length, Jacobian, velocity, springs and dampers
 const auto is_above = [&](int v, int b) { return TABLE(body_isdofancestor)[size_t(b) * m.nv_room + v] != 0; };
@@ -149,6 +152,7 @@ EACH(a, nact) {
     }
     DATA(actuator_length, nact)[a] = length;
     DATA(actuator_velocity, nact)[a] = velocity;
+    if (m.only_motion) continue;
 
     float force = 0.0f, rate = 0.0f;
     const int actadr = TABLE(actuator_actadr)[a], last = actadr + TABLE(actuator_actnum)[a] - 1;
@@ -200,6 +204,7 @@ SYNC();
 asm volatile("cp.async.wait_all;" ::: "memory");  // nothing more arrives where `x` and `qfrc` will be
 SYNC();
 #endif
+if (m.only_motion) return;
 const int* const dof_act_adr = TABLE(dof_act_adr);
 const int* const dof_act = TABLE(dof_act);
 const auto from_actuators = [&](int v, float& damping, float* poly, float& armature) {

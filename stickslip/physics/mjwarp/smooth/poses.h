@@ -261,6 +261,8 @@ EACH(b, nbody) {
 SYNC();
 add_parents(body + at_acc, body_size, 6);
 
-EACH(k, 6 * nv) DATA(cdof_dot, 6 * nv)[k] = stage[k];
-write(DATA(cvel, 6 * nbody), body + at_vel, body_size, 6, nbody);
+if (m.write_velocities) {
+    EACH(k, 6 * nv) DATA(cdof_dot, 6 * nv)[k] = stage[k];
+    write(DATA(cvel, 6 * nbody), body + at_vel, body_size, 6, nbody);
+}
 SYNC();

@@ -10,6 +10,8 @@
 // Before this text kernel.py puts `tools.h` with what that needs. Arguments besides those: factors and accelerations as
 // arrays. Results go to memory in the order of addresses, lane by lane, through `stage` where they do not lie in that
 // order already.
+if (d.worlds != 0 && !reinterpret_cast<const bool*>(d.worlds)[world]) return;
+
 constexpr int body_size = 29, pose_size = 7, dof_size = 7;  // floats of a record; odd, for lanes to hit different banks
 constexpr int at_frc = 10, at_acc = 16, at_vel = 22;  // in the record of a body, after its inertia
 constexpr int at_xmat = 10, at_ximat = 19;            // there before

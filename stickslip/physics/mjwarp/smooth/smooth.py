@@ -43,6 +43,9 @@ def find_smooth(
     factor_M: bool = False,
     solve_M: bool = False,
     factor_H: bool = False,
+    only_motion: bool = False,
+    write_velocities: bool = True,
+    worlds: wp.array | None = None,
 ) -> Smooth:
     """Poses, inertia, velocities, forces and `qfrc_smooth` of every world; see `fields.OUTPUTS`.
 
@@ -53,6 +56,9 @@ def find_smooth(
         factor_M: also factor M
         solve_M: and find `qacc_smooth` with it
         factor_H: also make the integrator's matrix, factor it, and find the acceleration with it
+        only_motion: stop after poses, velocities, and lengths and velocities of tendons and actuators
+        write_velocities: also write `cvel` and `cdof_dot`
+        worlds: mask of the worlds to find it in; none: all
     """
     order, tables = m.structure.order, m.structure.smooth
     if tables is None:
@@ -74,6 +80,8 @@ def find_smooth(
         begins=int(begins),
         nsensordata=d.sensordata.shape[1],
         clear_contacts=int(m.opt.run_collision_detection),
+        only_motion=int(only_motion),
+        write_velocities=int(write_velocities),
     )
     found_M = _make_factor(m, d.M) if factor_M else None
     found_H = _make_factor(m, wp.empty((nworld, m.nC), dtype=float)) if factor_H else None
@@ -82,7 +90,7 @@ def find_smooth(
     wp.launch(
         smooth_kernel(room),
         threads(nworld, device),
-        inputs=[fields, data_fields(d), stride],
+        inputs=[fields, data_fields(d, worlds), stride],
         outputs=[
             *((found_M.L, found_M.Dinv) if found_M else (None, None)),
             *((found_H.H, found_H.L, found_H.Dinv) if found_H else (None, None, None)),
