@@ -22,9 +22,10 @@ viser = pytest.importorskip("viser", reason="the viewer needs viser: pip install
 
 from stickslip.viewer import contacts, gallery, layout, replay, server, settings, shapes  # noqa: E402
 from stickslip.viewer.bodies import Bodies, poses, rotated  # noqa: E402
-from stickslip.viewer.lane import Lane, refusal  # noqa: E402
+from stickslip.viewer.lane import Lane  # noqa: E402
 from stickslip.viewer.page import Choices, Page  # noqa: E402
 from stickslip.viewer.pull import FREQUENCY, Pull  # noqa: E402
+from stickslip.viewer.refusals import refusal  # noqa: E402
 from stickslip.viewer.replay import Clip, Replay  # noqa: E402
 from stickslip.viewer.session import Frame, Session  # noqa: E402
 

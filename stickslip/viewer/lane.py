@@ -4,15 +4,13 @@ import dataclasses
 import time
 from typing import Any
 
-import mujoco
 import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
 from stickslip import spec
-from stickslip.errors import StickslipError, Unsupported
+from stickslip.errors import Unsupported
 from stickslip.physics.base import Contacts, Physics
-from stickslip.physics.registry import PHYSICS
 from stickslip.readout import Patches
 from stickslip.simulation import Simulation
 from stickslip.state import State
@@ -53,18 +51,6 @@ class Shot:
         """Depth of the deepest contact, m."""
         contacts = self.contacts
         return 0.0 if contacts is None else max(0.0, float(-contacts.dist.min(initial=0.0)))
-
-
-def refusal(name: str, mjm: mujoco.MjModel) -> str:
-    """Why a physics cannot run a model; "" if it can."""
-    try:
-        physics = PHYSICS[name]()
-        physics.check(mjm)
-    except StickslipError as error:
-        return str(error)
-    except ImportError as error:
-        return f"{name} needs a package that is not installed: {error}"
-    return ""
 
 
 class Lane:

@@ -8,12 +8,13 @@ import mujoco
 
 from stickslip import films, parameters, scenes, spec
 from stickslip.errors import StickslipError
-from stickslip.physics.registry import PHYSICS, names
+from stickslip.physics.registry import PHYSICS
 from stickslip.viewer import film, settings
-from stickslip.viewer.lane import Shot, refusal
+from stickslip.viewer.lane import Shot
 from stickslip.viewer.layout import MODES
 from stickslip.viewer.page import NOBODY, Page, body_names
 from stickslip.viewer.plots import WINDOW, Plots
+from stickslip.viewer.refusals import Refusals
 from stickslip.viewer.replay import Replay
 from stickslip.viewer.session import Frame, Session
 
@@ -42,6 +43,9 @@ class Panel:
         self._mjm: mujoco.MjModel = source.mjm
         self._plots: Plots | None = None
         self._made: list[Any] = []
+        self._physics: list[Any] = []
+        self.refusals = Refusals()
+        self._refused: dict[str, str] | None = None
         gui = self._gui
         self._banner = gui.add_markdown("", visible=False)
         self._status = gui.add_markdown("starting")
@@ -197,8 +201,8 @@ class Panel:
         if not isinstance(source, Session):
             return
         if self._own:
-            with self._physics_place:
-                self._add_physics(source)
+            self.refusals.ask(self._mjm)
+            self._rebuild_physics(source)
             with self._parameters_place:
                 for index, lane in enumerate(source.lanes):
                     self._add_parameters(source, index, lane.physics)
@@ -211,14 +215,23 @@ class Panel:
             self._plots = Plots(self._gui, self._mjm, [shot.label for shot in frame.shots])
             self._made += self._plots.handles
 
+    def _rebuild_physics(self, source: Session) -> None:
+        for part in self._physics:
+            part.remove()
+        self._physics.clear()
+        self._refused = self.refusals.found
+        with self._physics_place:
+            self._add_physics(source)
+
     def _add_physics(self, source: Session) -> None:
         """A drop-down for the first lane, a box for each other physics, greyed out with the reason if it cannot run."""
-        gui, mjm = self._gui, self._mjm
-        refused = {name: refusal(name, mjm) for name in names()}
+        gui, refused = self._gui, self._refused or {}
         usable = tuple(name for name, why in refused.items() if not why)
         first = source.lanes[0].label.partition(":")[0]
         chosen = gui.add_dropdown("physics", usable if first in usable else (first, *usable), initial_value=first)
-        self._made.append(chosen)
+        self._physics.append(chosen)
+        if self._refused is None:
+            self._physics.append(gui.add_markdown("<small>asking which physics can run this model ...</small>"))
 
         @chosen.on_update
         def _(event: Any) -> None:
@@ -230,14 +243,14 @@ class Panel:
             if name == first:
                 continue
             box = gui.add_checkbox(f"beside: {name}", name in beside, disabled=bool(why), hint=why or None)
-            self._made.append(box)
+            self._physics.append(box)
             if why:
-                self._made.append(gui.add_markdown(f"<small>{name} cannot run this model: {_plain(why)}</small>"))
+                self._physics.append(gui.add_markdown(f"<small>{name} cannot run this model: {_plain(why)}</small>"))
             box.on_update(lambda event, name=name: self._beside(source, name, event))
         if beside:
             align = gui.add_button("same state again", hint="all physics continue from the state of the first")
             align.on_click(lambda _: source.order(source.align, "align"))
-            self._made.append(align)
+            self._physics.append(align)
 
     def _beside(self, source: Session, name: str, event: Any) -> None:
         if event.client is None:
@@ -317,6 +330,8 @@ class Panel:
         if labels != self._lanes or mjm is not self._mjm:
             self._lanes, self._mjm = labels, mjm
             self._rebuild(frame)
+        elif self._own and isinstance(self._source, Session) and self._refused is not self.refusals.found:
+            self._rebuild_physics(self._source)
         self.recorder.add(frame)
         world = min(self._page.choices.world, len(frame.shots[0].qpos) - 1)
         now = time.monotonic()

@@ -89,8 +89,8 @@ class Viewer:
 
     @property
     def works(self) -> bool:
-        """Whether a thread still compiles after `close`; Python must not be shut down under it."""
-        return self._source.works
+        """Whether a thread still compiles or imports after `close`; Python must not be shut down under it."""
+        return self._source.works or self._panel.refusals.works
 
     def sync(self) -> None:
         """After a step of your loop: show the state if a frame is due, take what clients have done; wait if paused."""
@@ -102,6 +102,7 @@ class Viewer:
         if self._closed.is_set():
             return
         self._closed.set()
+        self._panel.refusals.stop()
         self._source.stop()
         self._thread.join(timeout=10.0)
         halt(self._server)

@@ -124,7 +124,8 @@ def stack_rates(q: NDArray[np.floating], v: NDArray[np.floating], env: Env) -> R
         "above": np.clip((a[:, 2] - 0.02) / 0.04, 0.0, 1.0) * (1.0 - np.tanh(6.0 * aside)),
         "lower": np.exp(-((aside / 0.02) ** 2)) * (1.0 - np.tanh(15.0 * height)),
         "placed": 1.0 * placed,
-        "release": placed * opened * (0.5 + 0.5 * clear),
+        "release": placed * opened * (0.3 + 0.7 * clear),
+        "rest": 1.0 * (placed & (0.5 * (q[:, 4] + q[:, 5]) > 0.025) & (hand[:, 2] - a[:, 2] > 0.04)),
     }
 
 

@@ -1,7 +1,9 @@
 """The task "stack-two": a parallel gripper puts one cube on another, lets go, and the cube stays.
 
 Cube A is to rest on cube B with the gripper open and above it. Reaching, lifting, bringing A above B and lowering it
-pay one after the other, and letting go pays most: a cube that is held on B forever does not count.
+pay one after the other, and letting go and going up pays most: a cube that is held on B forever does not count. Actions
+are half as large as those of cube-lift: with larger ones, the noise of a training throws A off B whenever the open
+gripper goes up, and it learns to stay.
 """
 
 import dataclasses
