@@ -249,7 +249,14 @@ def score(order: "ScorePolicy", console: Console) -> bool:
     scoring.methods(order.physics)  # before any work is done
     policies = {name: find.policy(name) for name in order.policy}
     output.make_folder(order.out)
-    table: list[dict[str, Any]] = []
+    head = {
+        "format": FORMAT,
+        "episodes": order.episodes,
+        "seed": order.seed,
+        "machine": provenance.machine(resolve_device(order.device).alias),
+        "versions": {**provenance.versions(), "torch": provenance.package_version("torch")},
+    }
+    place, table = order.out / "score.json", list[dict[str, Any]]()
     for name, policy in policies.items():
         task = find.task_of(policy, order.task)
         found: list[scoring.Score] = []
@@ -271,14 +278,7 @@ def score(order: "ScorePolicy", console: Console) -> bool:
         _print_scores(name, policy, task, found, console)
         rows = [dataclasses.asdict(one) for one in found]
         table.append({"policy": name, "task": task.name, "trained with": policy.about.get("physics"), "scores": rows})
-    head = {
-        "format": FORMAT,
-        "episodes": order.episodes,
-        "seed": order.seed,
-        "machine": provenance.machine(resolve_device(order.device).alias),
-        "versions": {**provenance.versions(), "torch": provenance.package_version("torch")},
-    }
-    place = files.write_json(order.out / "score.json", {**head, "policies": table})
+        files.write_json(place, {**head, "policies": table})  # after each: a humanoid takes long on a CPU
     files.write_bytes_atomic(order.out / "score.png", scores_picture.draw(table))
     console.print(f"Written: {place}, {order.out / 'score.png'}", soft_wrap=True)
     return all(row["refused"] == "" for entry in table for row in entry["scores"])
