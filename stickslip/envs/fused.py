@@ -21,8 +21,9 @@ from stickslip.envs.trace import C_TYPES, Node, Trace, place_of
 from stickslip.errors import Unsupported
 from stickslip.simulation import Simulation
 
-BLOCK = 64
-"""Threads of a block: few, so that some thousand worlds are spread over a whole GPU."""
+BLOCK = 32
+"""Threads of a block: a warp, so that some thousand worlds are spread over a whole GPU. Threads read rows of their own,
+so that each load takes as many transactions as a warp has threads, and warps on one multiprocessor wait for each other."""
 
 
 def fused(cycle: Cycle, *, always: bool) -> "Fused | None":

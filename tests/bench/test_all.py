@@ -1,8 +1,8 @@
 """Every experiment in its small form, from the command line to the page.
 
 Each runs with one of its methods, another one than the next: forty experiments are enough for every method to meet its
-share of them. All methods with all experiments, in full, are in the stored results. Those that take longest run in
-`make test-all` only.
+share of them. All methods with all experiments, in full, are in the stored results. `make test` has every third
+experiment, since each has scenes of its own, with kernels to build; `make test-all` has all.
 """
 
 import copy
@@ -27,8 +27,10 @@ from tests.conftest import DEVICES
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-LONG = ("force-profile", "growth", "smooth", "soft-distance")
+HEAVY = ("force-profile", "growth", "smooth", "soft-distance")
 """Experiments that take long even in their small form, for what they build: many models, or gradients by JAX."""
+LONG = [name for i, name in enumerate(EXPERIMENTS) if i % 3 or name in HEAVY]
+"""Those of `make test-all`."""
 NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in EXPERIMENTS]
 
 
@@ -47,7 +49,7 @@ def run(name: str, device: str, out: pathlib.Path) -> None:
 
 @pytest.fixture(scope="module", params=DEVICES)
 def folder(request, tmp_path_factory):
-    """Results of all experiments but the long ones."""
+    """Results of the experiments of `make test`."""
     out = tmp_path_factory.mktemp("results")
     for name in EXPERIMENTS:
         if name not in LONG:
@@ -70,7 +72,7 @@ def ran(folder: pathlib.Path) -> list[str]:
 
 def test_every_physics_runs_in_several_experiments():
     for label in methods.names():
-        assert sum(label in share_of(name) for name in EXPERIMENTS if name not in LONG) >= 4, label
+        assert sum(label in share_of(name) for name in EXPERIMENTS if name not in HEAVY) >= 4, label
 
 
 @pytest.mark.parametrize("name", NAMES)
