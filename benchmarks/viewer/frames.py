@@ -78,9 +78,9 @@ def _measure(scene: str, nworld: int, options: Options) -> dict[str, Any]:
 
 
 def _wait_for_steps(viewer: Any) -> None:
-    """Until all is compiled and the simulation runs."""
+    """Until all is compiled, the simulation runs, and every physics has said whether it can run the model."""
     end = time.monotonic() + 600.0
-    while viewer._source._simulated < 1.0:
+    while viewer._source._simulated < 1.0 or viewer._panel.refusals.works:
         if time.monotonic() > end:
             raise TimeoutError(f"the simulation does not run after 600 s: {viewer._source.errors}")
         time.sleep(0.1)
