@@ -165,7 +165,6 @@ def test_stored_results_are_whole_and_measured():
     stored = sorted((ROOT / "benchmarks" / "results").glob("*/*.json"))
     assert {path.stem for path in stored if path.parent.name == "cpu"} == set(EXPERIMENTS)
     assert {path.stem for path in stored if path.parent.name == "h200"} == {
-        "env-steps",
         "particles",
         "patch-cost",
         "penetration",
