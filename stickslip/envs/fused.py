@@ -22,8 +22,8 @@ from stickslip.errors import Unsupported
 from stickslip.simulation import Simulation
 
 BLOCK = 32
-"""Threads of a block: a warp, so that some thousand worlds are spread over a whole GPU. Threads read rows of their own,
-so that each load takes as many transactions as a warp has threads, and warps on one multiprocessor wait for each other."""
+"""Threads of a block: a warp, so that some thousand worlds are spread over a whole GPU. A thread reads rows of its own:
+each load takes as many transactions as a warp has threads, and warps on one multiprocessor wait for each other."""
 
 
 def fused(cycle: Cycle, *, always: bool) -> "Fused | None":
