@@ -78,11 +78,12 @@ SLOW = {
 """Tests of `make test-all` alone, as patterns of their names, and what they are or what is tested in their place."""
 PHYSICS = re.compile("|".join([*(re.escape(name) for name in registry.names()), "conesweep"]))
 MOST = 2
-"""With how many physics a test runs in `make test`, others than the next test; with all of them in `make test-all`."""
+"""How many variants of a test with a physics among its parameters run in `make test`, by a digest of their names, so
+that tests differ in the physics they meet. All run in `make test-all`, and with `--physics`."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow: left out of `make test`; see SLOW in tests/conftest.py")
+    config.addinivalue_line("markers", "slow: left out of `make test`; see SLOW and MOST in tests/conftest.py")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

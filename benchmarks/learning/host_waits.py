@@ -18,7 +18,7 @@ import tyro
 from torch.profiler import ProfilerActivity, profile
 
 from stickslip import envs, files, provenance
-from stickslip.errors import StickslipError
+from stickslip.errors import DeviceError
 
 WAITS = re.compile("Synchronize|DtoH|Free|Malloc$|^cudaMemcpy$")
 """Calls that wait for the device, or may."""
@@ -37,13 +37,13 @@ class Options:
     nworld: int = 4096
     """worlds"""
     steps: int = 1100
-    """control steps; enough for every world to start anew"""
+    """control steps; enough for every world to begin a new episode"""
 
 
 def main(options: Options) -> int:
     """Profile; 0 if nothing waits."""
     if not torch.cuda.is_available():
-        raise StickslipError("no CUDA device: calls of CUDA can only be counted on one")
+        raise DeviceError("no CUDA device: calls of CUDA are counted; run it on a machine with a GPU")
     env = envs.make(options.task, options.physics, nworld=options.nworld, device="cuda:0", seed=0, check=False)
     actions = torch.rand((8, env.nworld, env.naction), device="cuda:0") * 2.0 - 1.0
     for action in actions:

@@ -17,6 +17,8 @@ def refusal(name: str, mjm: mujoco.MjModel) -> str:
         return str(error)
     except ImportError as error:
         return f"{name} needs a package that is not installed: {error}"
+    except Exception as error:  # of a physics of another package: the others shall still answer
+        return f"{type(error).__name__}: {error}"
     return ""
 
 
