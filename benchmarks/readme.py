@@ -4,7 +4,6 @@ Values that were measured by an earlier version of the code are marked. The comm
 has no stored source; see claims.py. A test fails when a page is not what this writes.
 """
 
-import json
 import pathlib
 import re
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 
 import claims
 import numpy as np
+import tables
 
 from stickslip.bench import EXPERIMENTS, methods, sources
 from stickslip.bench.report import page as report
@@ -25,6 +25,9 @@ NOTE = ROOT / "stickslip" / "physics" / "conesweep" / "README.md"
 ROBOTS = ROOT / "benchmarks" / "robots"
 RETARGET = ROOT / "benchmarks" / "retarget"
 LEARNING = ROOT / "benchmarks" / "learning"
+TRAINING = ROOT / "benchmarks" / "training"
+VIEWER = ROOT / "benchmarks" / "viewer"
+STUDIES = ROOT / "benchmarks" / "studies"
 ACCURACY = (
     ("stick", "creep of a box that must stick, dt 2 ms"),
     ("stick", "error of a slide in 2 s, dt 2 ms"),
@@ -197,8 +200,8 @@ def _of_all(result: Result, name: str) -> list[float]:
 
 def fill(text: str) -> str:
     """README.md with its tables and numbers as the stored results have them."""
-    tables = {"accuracy: cpu": accuracy(), "speed: h200": speed(RESULTS / "h200" / "speed.json")}
-    return fill_metrics(_fill(text, tables))
+    found = {"accuracy: cpu": accuracy(), "speed: h200": speed(RESULTS / "h200" / "speed.json")}
+    return fill_metrics(_fill(text, found))
 
 
 def fill_robots(text: str) -> str:
@@ -218,48 +221,28 @@ def fill_retargeting(text: str) -> str:
     return _fill(text, {"retarget: h200": retarget(stored, ERRORS | TIME)})
 
 
-def trainings(path: pathlib.Path) -> str:
-    """A row for each task: what the first policy that reached the threshold took, by physics."""
-    stored = json.loads(path.read_text())["trainings"]
-    physics = list(dict.fromkeys(one["physics"] for one in stored))
-    lines = []
-    for task in dict.fromkeys(one["task"] for one in stored):
-        found = {one["physics"]: one for one in stored if one["task"] == task}
-        threshold = {one["threshold"] for one in found.values()}
-        cells = [f"`{task}`", " or ".join(f"{value:g}" for value in threshold)]
-        lines.append("| " + " | ".join([*cells, *(_training(found.get(name)) for name in physics)]) + " |")
-    head = [
-        "| | threshold | " + " | ".join(f"`{name}`" for name in physics) + " |",
-        "|" + " --- |" * (2 + len(physics)),
-    ]
-    return "\n".join([*head, *lines])
-
-
-def _training(one: dict[str, Any] | None) -> str:
-    if one is None:
-        return ""
-    point = one["reached"] or one["best"] or one["last"]
-    took = f"{point['seconds'] / 60.0:.1f} min, {point['steps'] / 1e6:.0f} million control steps"
-    return f"{point['score']:.2f} after {took}" if one["reached"] else f"not reached: {point['score']:.2f} after {took}"
-
-
-def scores(path: pathlib.Path) -> str:
-    """A row for each policy: its success under each physics."""
-    policies = json.loads(path.read_text())["policies"]
-    names = list(dict.fromkeys(score["physics"] for policy in policies for score in policy["scores"]))
-    lines = []
-    for policy in policies:
-        found = {score["physics"]: score for score in policy["scores"]}
-        cells = ["refused" if found[name]["refused"] else f"{found[name]['success']:.2f}" for name in names]
-        lines.append(f"| `{policy['task']}` | `{policy['trained with']}` | " + " | ".join(cells) + " |")
-    head = "| | trained with | " + " | ".join(f"`{name}`" for name in names) + " |"
-    return "\n".join([head, "|" + " --- |" * (2 + len(names)), *lines])
-
-
 def fill_learning(text: str) -> str:
     """The guide to learning with its tables."""
-    tables = {"trainings: h200": trainings(LEARNING / "h200" / "trainings.json")}
-    return fill_metrics(_fill(text, tables | {"scores: cpu": scores(LEARNING / "scores" / "score.json")}))
+    found = {
+        "trainings: h200": tables.trainings(LEARNING / "h200" / "trainings.json"),
+        "scores: cpu": tables.scores(LEARNING / "scores" / "score.json"),
+    }
+    return fill_metrics(_fill(text, found))
+
+
+def fill_viewer(text: str) -> str:
+    """The page of the viewer's frames with its table."""
+    return _fill(text, {"frames": tables.frames(VIEWER / "frames.json")})
+
+
+def fill_training(text: str) -> str:
+    """The page of velocity training in mjlab with its table."""
+    return _fill(text, {"rates: h200": tables.rates(TRAINING / "h200" / "velocity.json")})
+
+
+def fill_studies(text: str) -> str:
+    """The page of a study's overhead with its table."""
+    return _fill(text, {"overhead": tables.overhead(STUDIES / "overhead.json")})
 
 
 def fill_note(text: str) -> str:
@@ -288,12 +271,12 @@ def metric(fields: list[str]) -> str:
     return text + (report.STALE if label in sources.stale(EXPERIMENTS[result.experiment], result) else "")
 
 
-def _fill(text: str, tables: Mapping[str, str]) -> str:
-    for name, table in tables.items():
+def _fill(text: str, found: Mapping[str, str]) -> str:
+    for name, table in found.items():
         block = re.compile(rf"(<!-- {name}[^>]*-->\n\n).*?(\n\n<!-- end -->)", re.DOTALL)
-        text, found = block.subn(lambda match, table=table: match[1] + table + match[2], text)
-        if found != 1:
-            raise SystemExit(f"the text must hold one block <!-- {name} --> ... <!-- end -->, it holds {found}")
+        text, count = block.subn(lambda match, table=table: match[1] + table + match[2], text)
+        if count != 1:
+            raise SystemExit(f"the text must hold one block <!-- {name} --> ... <!-- end -->, it holds {count}")
     return text
 
 
@@ -303,6 +286,9 @@ TABLES = {
     RETARGET / "README.md": fill_retarget,
     ROOT / "docs" / "retargeting.md": fill_retargeting,
     ROOT / "docs" / "learning.md": fill_learning,
+    VIEWER / "README.md": fill_viewer,
+    TRAINING / "README.md": fill_training,
+    STUDIES / "README.md": fill_studies,
 }
 """Pages with tables, beside README.md."""
 

@@ -1,0 +1,84 @@
+"""Tables of pages whose stored results are not of `stickslip bench`: trainings, scores, viewer, studies."""
+
+import json
+import pathlib
+from typing import Any
+
+
+def trainings(path: pathlib.Path) -> str:
+    """A row for each task: what the first policy that reached the threshold took, by physics."""
+    stored = json.loads(path.read_text())["trainings"]
+    physics = list(dict.fromkeys(one["physics"] for one in stored))
+    lines = []
+    for task in dict.fromkeys(one["task"] for one in stored):
+        found = {one["physics"]: one for one in stored if one["task"] == task}
+        threshold = {one["threshold"] for one in found.values()}
+        cells = [f"`{task}`", " or ".join(f"{value:g}" for value in threshold)]
+        lines.append("| " + " | ".join([*cells, *(_training(found.get(name)) for name in physics)]) + " |")
+    head = [
+        "| | threshold | " + " | ".join(f"`{name}`" for name in physics) + " |",
+        "|" + " --- |" * (2 + len(physics)),
+    ]
+    return "\n".join([*head, *lines])
+
+
+def _training(one: dict[str, Any] | None) -> str:
+    if one is None:
+        return ""
+    point = one["reached"] or one["best"] or one["last"]
+    took = f"{point['seconds'] / 60.0:.1f} min, {point['steps'] / 1e6:.0f} million control steps"
+    return f"{point['score']:.2f} after {took}" if one["reached"] else f"not reached: {point['score']:.2f} after {took}"
+
+
+def scores(path: pathlib.Path) -> str:
+    """A row for each policy: its success under each physics."""
+    policies = json.loads(path.read_text())["policies"]
+    names = list(dict.fromkeys(score["physics"] for policy in policies for score in policy["scores"]))
+    lines = []
+    for policy in policies:
+        found = {score["physics"]: score for score in policy["scores"]}
+        cells = ["refused" if found[name]["refused"] else f"{found[name]['success']:.2f}" for name in names]
+        lines.append(f"| `{policy['task']}` | `{policy['trained with']}` | " + " | ".join(cells) + " |")
+    head = "| | trained with | " + " | ".join(f"`{name}`" for name in names) + " |"
+    return "\n".join([head, "|" + " --- |" * (2 + len(names)), *lines])
+
+
+def frames(path: pathlib.Path) -> str:
+    """A row for each scene and number of worlds that the viewer showed."""
+    columns = {
+        "frames a second": ("frames_per_second", ".1f"),
+        "simulated time over wall time": ("simulated_seconds_per_second", ".2f"),
+        "CPU time over wall time": ("cpu_seconds_per_second", ".2f"),
+        "MB a second": ("megabytes_per_second", ".2f"),
+    }
+    lines = []
+    for case in json.loads(path.read_text())["cases"]:
+        cells = [format(case[key], form) for key, form in columns.values()]
+        lines.append(f"| `{case['scene']}` | {case['nworld']} | " + " | ".join(cells) + " |")
+    head = "| | worlds | " + " | ".join(columns) + " |"
+    return "\n".join([head, "|" + " --- |" * (2 + len(columns)), *lines])
+
+
+def rates(path: pathlib.Path) -> str:
+    """A row for each robot and physics that mjlab trained with: environment steps a second."""
+    columns = {"of the training": "env_steps_per_second", "while it collects": "env_steps_per_second_of_collection"}
+    lines = []
+    for name, cases in json.loads(path.read_text())["outcomes"].items():
+        for case, outcome in cases.items():
+            cells = [f"{round(outcome['metrics'][key], -3):,.0f}" for key in columns.values()]
+            lines.append(f"| {case} | `{name}` | " + " | ".join(cells) + " |")
+    head = "| | physics | " + " | ".join(columns) + " |"
+    return "\n".join([head, "|" + " --- |" * (2 + len(columns)), *lines])
+
+
+def overhead(path: pathlib.Path) -> str:
+    """A row for each figure of a study's overhead, by part and number of cells."""
+    lines = []
+    for part, found in json.loads(path.read_text()).items():
+        if part in ("machine", "versions"):
+            continue
+        cells = found.get("cells")
+        for name, value in found.items():
+            if name not in ("cells", "workers"):
+                lines.append(f"| `{part}` | {'' if cells is None else f'{cells:,}'} | {name} | {value:.3g} |")
+    return "\n".join(["| part | cells | | |", "| --- | --- | --- | --- |", *lines])
