@@ -74,11 +74,8 @@ def rates(path: pathlib.Path) -> str:
 def overhead(path: pathlib.Path) -> str:
     """A row for each figure of a study's overhead, by part and number of cells."""
     lines = []
-    for part, found in json.loads(path.read_text()).items():
-        if part in ("machine", "versions"):
-            continue
-        cells = found.get("cells")
-        for name, value in found.items():
-            if name not in ("cells", "workers"):
-                lines.append(f"| `{part}` | {'' if cells is None else f'{cells:,}'} | {name} | {value:.3g} |")
+    for part in json.loads(path.read_text())["parts"]:
+        for name, value in part["figures"].items():
+            if name != "workers":
+                lines.append(f"| `{part['part']}` | {part['cells']:,} | {name} | {value:.3g} |")
     return "\n".join(["| part | cells | | |", "| --- | --- | --- | --- |", *lines])

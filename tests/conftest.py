@@ -62,6 +62,7 @@ SLOW = {
     r"mpc/retarget/test_support.py::test_our_motions": "forces of every motion, from its file",
     r"identification/test_material.py::.*come_back.*patches": "points stay",
     r"identification/test_material.py::test_static_friction": "friction of a sliding box stays",
+    r"studies/test_work.py::test_a_score": "envs/test_learning.py has scores",
     r"studies/test_local.py::test_workers_and_drivers": "random kills; Ctrl-C and a poisoned cell stay",
     r"outside/test_outside.py::test_commands_and": "commands and experiments with a physics of another package",
     r"physics/test_scm.py::test_(the_jacobian|the_gradient_of_a_rollout|a_step_is_taken_up)": "the Hessian stays",

@@ -4,15 +4,16 @@
     python benchmarks/studies/overhead.py --only local --cells 10000
     python benchmarks/studies/overhead.py --only folder --cells 1000000
 
-Prints a table and writes it as JSON. Run it on a quiet machine.
+Prints a table and writes it as JSON; figures of other parts that are there stay, if machine and versions agree. Run it
+on a quiet machine.
 """
 
 import argparse
 import json
 import math
 import os
-import shutil
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,6 @@ def running(out: Path, cells: int, executor: str, workers: int) -> dict[str, Any
     studies.run(study("empty", cells), out / executor, executor=executor, workers=workers, told=told)
     end = time.perf_counter()
     return {
-        "cells": cells,
         "workers": workers,
         "overhead [ms a cell]": 1e3 * (end - begun[0]) / (cells - begun[1]),
         "whole [s]": end - start,
@@ -134,7 +134,6 @@ def folder(out: Path, cells: int) -> dict[str, Any]:
     reported = time.perf_counter()
     assert listed == cells and progress.complete and progress.ran == 0
     return {
-        "cells": cells,
         "written [s]": written - begun,
         "listed [s]": list_end - written,
         "resumed, nothing to do [s]": resumed - list_end,
@@ -151,8 +150,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/overhead"))
     asked = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).parent))  # for the functions of this module
-    shutil.rmtree(asked.out, ignore_errors=True)
-    found: dict[str, Any] = {"machine": provenance.machine("cpu"), "versions": provenance.versions()}
+    path = asked.out / "overhead.json"
+    found = kept(path)
     for name in asked.only:
         if name == "ray":
             try:
@@ -160,15 +159,33 @@ def main() -> None:
             except ImportError:
                 print("ray: not installed")
                 continue
-        if name in ("local", "ray"):
-            found[name] = running(asked.out, asked.cells, name, asked.workers)
-        elif name == "speed-up":
-            found[name] = speed_up(asked.out, 40)
-        else:
-            found[name] = {"hash": hashing, "folder": folder}[name](asked.out, asked.cells)
-        for what, value in found[name].items():
-            print(f"{name:10} {what:32} {value:.4g}")
-    files.write_json(asked.out / "overhead.json", found)
+        cells = 40 if name == "speed-up" else asked.cells
+        with tempfile.TemporaryDirectory(dir=asked.out) as work:
+            if name in ("local", "ray"):
+                figures = running(Path(work), cells, name, asked.workers)
+            else:
+                figures = {"hash": hashing, "folder": folder, "speed-up": speed_up}[name](Path(work), cells)
+        for what, value in figures.items():
+            print(f"{name:10} {cells:9,} {what:32} {value:.4g}")
+        same = [one for one in found["parts"] if (one["part"], one["cells"]) == (name, cells)]
+        found["parts"] = [one for one in found["parts"] if one not in same]
+        found["parts"].append({"part": name, "cells": cells, "figures": figures})
+        found["parts"].sort(key=lambda one: (PARTS.index(one["part"]), one["cells"]))
+        files.write_json(path, found)
+
+
+def kept(path: Path) -> dict[str, Any]:
+    """What is stored there, if it was measured with these versions on such a machine; else nothing yet."""
+    found: dict[str, Any] = {"machine": provenance.machine("cpu"), "versions": provenance.versions(), "parts": []}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        stored = json.loads(path.read_text())
+        if {**stored, "parts": []} == found:
+            return stored
+        raise SystemExit(
+            f"{path} has figures of another machine or other versions: choose another --out"
+        )
+    return found
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ class Identify(Work):
         )
         fit.plot(place.folder / "fit.png")
         metrics: dict[str, Any] = {"residual": fit.residual, "floor": fit.floor, "lost": fit.lost}
-        metrics |= {"explains": fit.explains} | ({} if fit.held_out is None else {"held_out": fit.held_out})
+        metrics |= {"explains": fit.explains} | ({} if fit.held_out is None else {"held_out_residual": fit.held_out})
         for name, estimate in fit.estimates.items():
             metrics |= {name: estimate.value, f"{name}, low": estimate.low, f"{name}, high": estimate.high}
             metrics |= {f"{name}, identified": estimate.identified}
