@@ -9,6 +9,7 @@ on a quiet machine.
 """
 
 import argparse
+import importlib.util
 import json
 import math
 import os
@@ -153,12 +154,9 @@ def main() -> None:
     path = asked.out / "overhead.json"
     found = kept(path)
     for name in asked.only:
-        if name == "ray":
-            try:
-                import ray  # noqa: F401
-            except ImportError:
-                print("ray: not installed")
-                continue
+        if name == "ray" and importlib.util.find_spec("ray") is None:
+            print("ray: not installed")
+            continue
         cells = 40 if name == "speed-up" else asked.cells
         with tempfile.TemporaryDirectory(dir=asked.out) as work:
             if name in ("local", "ray"):
