@@ -26,6 +26,7 @@ from stickslip.bench.experiments.friction.slide import Slide
 from stickslip.bench.experiments.friction.stick import Stick
 from stickslip.bench.experiments.friction.torsion import Torsion
 from stickslip.bench.experiments.friction.torsion_patch import TorsionPatch
+from stickslip.bench.experiments.identification.identify import Identify
 from stickslip.bench.experiments.planning.plan_delay import PlanDelay
 from stickslip.bench.experiments.planning.plan_gradient import PlanGradient
 from stickslip.bench.experiments.planning.plan_mismatch import PlanMismatch
@@ -79,6 +80,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         ForceProfile(),
         ContactForce(),
         PlanarPushing(),
+        Identify(),
         PlanGradient(),
         PlanMppi(),
         PlanSettings(),
