@@ -27,6 +27,8 @@ from stickslip.bench.experiments.friction.stick import Stick
 from stickslip.bench.experiments.friction.torsion import Torsion
 from stickslip.bench.experiments.friction.torsion_patch import TorsionPatch
 from stickslip.bench.experiments.identification.identify import Identify
+from stickslip.bench.experiments.identification.rollouts import RolloutRate
+from stickslip.bench.experiments.identification.transfer import Transfer
 from stickslip.bench.experiments.planning.plan_delay import PlanDelay
 from stickslip.bench.experiments.planning.plan_gradient import PlanGradient
 from stickslip.bench.experiments.planning.plan_mismatch import PlanMismatch
@@ -81,6 +83,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         ContactForce(),
         PlanarPushing(),
         Identify(),
+        Transfer(),
         PlanGradient(),
         PlanMppi(),
         PlanSettings(),
@@ -92,6 +95,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         EnvSteps(),
         Speed(),
         PatchCost(),
+        RolloutRate(),
         Growth(),
         Worlds(),
         Threads(),
