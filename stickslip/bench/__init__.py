@@ -26,6 +26,7 @@ from stickslip.bench.experiments.friction.slide import Slide
 from stickslip.bench.experiments.friction.stick import Stick
 from stickslip.bench.experiments.friction.torsion import Torsion
 from stickslip.bench.experiments.friction.torsion_patch import TorsionPatch
+from stickslip.bench.experiments.identification.coverage import Coverage
 from stickslip.bench.experiments.identification.identify import Identify
 from stickslip.bench.experiments.identification.rollouts import RolloutRate
 from stickslip.bench.experiments.identification.transfer import Transfer
@@ -83,6 +84,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         ContactForce(),
         PlanarPushing(),
         Identify(),
+        Coverage(),
         Transfer(),
         PlanGradient(),
         PlanMppi(),
