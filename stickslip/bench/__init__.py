@@ -28,6 +28,7 @@ from stickslip.bench.experiments.friction.torsion import Torsion
 from stickslip.bench.experiments.friction.torsion_patch import TorsionPatch
 from stickslip.bench.experiments.identification.coverage import Coverage
 from stickslip.bench.experiments.identification.identify import Identify
+from stickslip.bench.experiments.identification.rebound import Rebound
 from stickslip.bench.experiments.identification.rollouts import RolloutRate
 from stickslip.bench.experiments.identification.transfer import Transfer
 from stickslip.bench.experiments.planning.plan_delay import PlanDelay
@@ -86,6 +87,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         Identify(),
         Coverage(),
         Transfer(),
+        Rebound(),
         PlanGradient(),
         PlanMppi(),
         PlanSettings(),
