@@ -26,6 +26,11 @@ from stickslip.bench.experiments.friction.slide import Slide
 from stickslip.bench.experiments.friction.stick import Stick
 from stickslip.bench.experiments.friction.torsion import Torsion
 from stickslip.bench.experiments.friction.torsion_patch import TorsionPatch
+from stickslip.bench.experiments.identification.coverage import Coverage
+from stickslip.bench.experiments.identification.identify import Identify
+from stickslip.bench.experiments.identification.rebound import Rebound
+from stickslip.bench.experiments.identification.rollouts import RolloutRate
+from stickslip.bench.experiments.identification.transfer import Transfer
 from stickslip.bench.experiments.planning.plan_delay import PlanDelay
 from stickslip.bench.experiments.planning.plan_gradient import PlanGradient
 from stickslip.bench.experiments.planning.plan_mismatch import PlanMismatch
@@ -79,6 +84,10 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         ForceProfile(),
         ContactForce(),
         PlanarPushing(),
+        Identify(),
+        Coverage(),
+        Transfer(),
+        Rebound(),
         PlanGradient(),
         PlanMppi(),
         PlanSettings(),
@@ -90,6 +99,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         EnvSteps(),
         Speed(),
         PatchCost(),
+        RolloutRate(),
         Growth(),
         Worlds(),
         Threads(),

@@ -1,9 +1,8 @@
-"""`identify`: checks what is given, searches, and finds intervals."""
+"""`identify`: checks what is given, searches, and tests."""
 
-import dataclasses
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import mujoco
@@ -12,13 +11,14 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from stickslip import spec
-from stickslip.errors import InputError, StickslipError
-from stickslip.identification import fit, profiles, response, search
-from stickslip.identification.fit import Estimate, Fit
+from stickslip.errors import InputError
+from stickslip.identification import search
+from stickslip.identification.fit import Fit
 from stickslip.identification.measure import Measure
 from stickslip.identification.parameter import Parameter
-from stickslip.identification.parameters import Delay, Friction
+from stickslip.identification.parameters import Delay
 from stickslip.identification.rollouts import LOST, Rollouts
+from stickslip.identification.solve import Solution, solve
 from stickslip.identification.trial import Trial
 from stickslip.mjcf import load
 from stickslip.physics import registry
@@ -32,11 +32,8 @@ WORLDS_CPU, WORLDS_CUDA = 64, 2048
 """Worlds at a time, unless they are given."""
 _MOVES = 3.0
 """A measurement that changes by fewer times its noise does not move."""
-_RESTARTS = 3
 _DRAWS = 16
 """Candidates within the intervals, from which held-out trials get their floor."""
-_PROBES = 4
-"""Candidates from which each parameter is moved to its bounds, to see whether anything depends on it."""
 
 
 def identify(
@@ -86,7 +83,7 @@ def identify(
     rollouts = Rollouts(mjm, chosen, data, parameters, measure, nworld, place, threads)
     told = _Told(progress, generations + len(parameters))
     with told.bar:
-        result = _search(rollouts, parameters, generations, seed, told)
+        result = solve(rollouts, parameters, generations, seed, told)
     values = search.Coordinates(parameters).values(result.z)
     count, lost = rollouts.count, rollouts.lost
     tested, spread, seen = None, None, ()
@@ -124,108 +121,8 @@ class _Told:
         self.bar.update(self._task, advance=1, description=text)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Result:
-    """What was found: the best parameters, and what else `Fit` is made of.
-
-    Attributes:
-        z: coordinates of the best parameters                              (n,)
-        covariance: of them, by noise and roughness                        (n, n)
-        residual, floor: over the noise, as in `Fit`
-        estimates: one for each parameter
-        history: the lowest cost after each generation of the search
-    """
-
-    z: NDArray[np.floating]
-    covariance: NDArray[np.floating]
-    residual: float
-    floor: float
-    estimates: list[Estimate]
-    history: list[float]
-
-
-def _search(
-    rollouts: Rollouts, parameters: Sequence[Parameter], generations: int, seed: int, told: Callable[[str], None]
-) -> _Result:
-    coordinates = search.Coordinates(parameters)
-
-    def evaluate(z: NDArray[np.floating]) -> NDArray[np.floating]:
-        return search.huber(rollouts.residuals(coordinates.values(z)))
-
-    _refuse_useless(evaluate, parameters, seed)
-    n = rollouts.nresidual
-
-    def tell(cost: float) -> None:
-        told(f"search, residual over noise {np.sqrt(cost / n):.3g}")
-
-    found = search.sample(evaluate, len(parameters), rollouts.candidates, generations, seed, tell)
-    z = found.z
-    for _ in range(_RESTARTS):  # a profile may find something better
-        around = response.settle(evaluate, z, seed)
-        scale = max(1.0, around.cost / max(1, n - len(parameters)) / around.floor**2)
-        found = dataclasses.replace(found, z=around.z, cost=float(search.cost(evaluate(around.z[None]))[0]))
-        curves: list[profiles.Profile] = []
-        for k, parameter in enumerate(parameters):
-            told(f"interval of {parameter.name}")
-            curves.append(profiles.profile(evaluate, found, around, k, scale))
-            if curves[-1].better is not None:
-                break
-        if curves[-1].better is None:
-            break
-        z = curves[-1].better
-    else:
-        raise StickslipError(
-            f"profiles still found better values after {_RESTARTS} searches: the cost has many minima; take more "
-            "worlds or generations, or shorter trials"
-        )
-    estimates = [_estimate(parameters, coordinates, found.z, k, curve) for k, curve in enumerate(curves)]
-    off = _rms(rollouts, coordinates.values(found.z), len(parameters))
-    covariance = scale * around.covariance + around.scatter
-    return _Result(found.z, covariance, off, around.floor, estimates, found.best)
-
-
-def _estimate(
-    parameters: Sequence[Parameter],
-    coordinates: search.Coordinates,
-    z: NDArray[np.floating],
-    k: int,
-    curve: profiles.Profile,
-) -> Estimate:
-    def value(at: NDArray[np.floating]) -> NDArray[np.floating]:
-        rows = np.tile(z, (len(at), 1))
-        rows[:, k] = at
-        return coordinates.values(rows)[:, k]
-
-    best, low, high = value(np.array([z[k], curve.low, curve.high])).tolist()
-    shape = np.stack([value(curve.z), curve.rise], axis=1)
-    return Estimate(parameters[k], best, low, high, fit.judge(parameters[k], low, high), shape)
-
-
-def _refuse_useless(evaluate: search.Evaluate, parameters: Sequence[Parameter], seed: int) -> None:
-    """Raise InputError for a parameter that changes no measurement, wherever it is moved from bound to bound."""
-    rng = np.random.default_rng(seed)
-    dim = len(parameters)
-    base = rng.uniform(-1.5, 1.5, (_PROBES, dim))
-    points = np.tile(base, (2 * dim, 1, 1))
-    for k in range(dim):
-        points[2 * k, :, k], points[2 * k + 1, :, k] = -search.EDGE, search.EDGE
-    found = evaluate(points.reshape(-1, dim)).reshape(dim, 2, _PROBES, -1)
-    for k, parameter in enumerate(parameters):
-        if (found[k, 0] == found[k, 1]).all():
-            hint = ""
-            if isinstance(parameter, Friction):
-                hint = (
-                    "; the friction of a contact is the larger one of two geoms: name both, or give one a priority in "
-                    "the model"
-                )
-            raise InputError(
-                f"no measurement depends on the {parameter.name}, from {parameter.low:g} to {parameter.high:g}: leave "
-                f"it out, or take trials in which it matters{hint}"
-            )
-
-
 def _test(
-    rollouts: Rollouts, parameters: Sequence[Parameter], result: _Result, seed: int
+    rollouts: Rollouts, parameters: Sequence[Parameter], result: Solution, seed: int
 ) -> tuple[float, float]:  # fmt: skip
     """Residual over noise of held-out trials, and what it is, about, if the model is right.
 
@@ -239,13 +136,12 @@ def _test(
     found = rollouts.residuals(coordinates.values(points))
     found = found[np.abs(found).max(axis=1) < LOST]
     spread = float(found.var(axis=0, ddof=1).mean()) if len(found) > 1 else 0.0
-    return _rms(rollouts, coordinates.values(result.z), 0), float(np.sqrt(1.0 + 2.0 * spread))
+    return _rms(rollouts, coordinates.values(result.z)), float(np.sqrt(1.0 + 2.0 * spread))
 
 
-def _rms(rollouts: Rollouts, values: NDArray[np.floating], fitted: int) -> float:
+def _rms(rollouts: Rollouts, values: NDArray[np.floating]) -> float:
     """Root mean square of what the measurements are off by, over their noise."""
-    off = rollouts.residuals(values[None])[0]
-    return float(np.sqrt((off**2).sum() / max(1, len(off) - fitted)))
+    return float(np.sqrt((rollouts.residuals(values[None])[0] ** 2).mean()))
 
 
 def _check(

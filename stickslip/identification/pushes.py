@@ -1,4 +1,4 @@
-"""Trials of a T that a finger pushes, recorded with MuJoCo in C: the example of `stickslip identify`.
+"""Trials of a T that a finger pushes, recorded with MuJoCo in C or any physics: the example of `stickslip identify`.
 
 The T of the scene "push-t" is pushed through its centre of mass (`FOOT`, `TOP`), or beside it so that it turns
 (`SIDE`). In MuJoCo a T that turns hops: such trials are rough, and better for a test than for a fit.
@@ -6,6 +6,7 @@ The T of the scene "push-t" is pushed through its centre of mass (`FOOT`, `TOP`)
 
 import dataclasses
 import math
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 
 from stickslip.identification.trial import Trial
 from stickslip.mjcf import load
+from stickslip.physics.base import Physics
+from stickslip.simulation import Simulation
 
 SCENE = "push-t"
 CHANNELS = ("qpos[0]", "qpos[1]", "qpos[6]", "qpos[7]", "qpos[8]")
@@ -56,33 +59,39 @@ def noise(place: float) -> NDArray[np.floating]:
 
 
 def record(
-    push: Push, friction: float, mass: float, *, place: float, timestep: float, duration: float, name: str = "push"
+    push: Push,
+    friction: float,
+    mass: float,
+    *,
+    place: float,
+    timestep: float,
+    duration: float,
+    physics: Physics[Any, Any] | None = None,
+    device: str = "cpu",
+    name: str = "push",
 ) -> Trial:
-    """The exact measurements of a push by MuJoCo in C, with the noise that they are to have; see `spoil`.
+    """The exact measurements of a push, with the noise that they are to have; see `spoil`.
 
     Args:
         push: what the finger does
         friction: of all geoms
         mass: of the T [kg]
         place: standard deviation of a place [m]
-        timestep: of MuJoCo [s]
+        timestep: of the physics [s]
         duration: of the trial [s]
+        physics: that moves the T; None: MuJoCo in C
+        device: where; MuJoCo in C runs on the host
         name: of the trial
     """
     x, y = push.start
     mjm = load(f"{SCENE}:mu={friction!r},mass={mass!r},x={x!r},y={y!r}", timestep=timestep)
-    mjd = mujoco.MjData(mjm)
-    mujoco.mj_resetDataKeyframe(mjm, mjd, 0)
     steps, every = round(duration / timestep), max(1, round(1.0 / (RATE * timestep)))
     share = np.clip(np.arange(1, steps + 1) * timestep / push.rise, 0.0, 1.0)
     ctrl = np.array(push.start) + share[:, None] * np.array(push.way)
-    qpos = [mjd.qpos.copy()]
-    for mjd.ctrl[:] in ctrl:
-        mujoco.mj_step(mjm, mjd)
-        qpos.append(mjd.qpos.copy())
+    qpos = _in_c(mjm, ctrl) if physics is None else _path(Simulation(mjm, physics, device=device), ctrl)
     return Trial(
         np.arange(0, steps + 1, every) * timestep,
-        np.stack(qpos)[::every, list(COLUMNS)],
+        qpos[::every, list(COLUMNS)],
         noise(place),
         CHANNELS,
         ctrl=ctrl,
@@ -90,6 +99,23 @@ def record(
         qpos=qpos[0],
         name=name,
     )
+
+
+def _in_c(mjm: mujoco.MjModel, ctrl: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Positions at the start and after each step of MuJoCo in C, (steps + 1, nq)."""
+    mjd = mujoco.MjData(mjm)
+    mujoco.mj_resetDataKeyframe(mjm, mjd, 0)
+    qpos = [mjd.qpos.copy()]
+    for mjd.ctrl[:] in ctrl:
+        mujoco.mj_step(mjm, mjd)
+        qpos.append(mjd.qpos.copy())
+    return np.stack(qpos)
+
+
+def _path(sim: Simulation, ctrl: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The same of a simulation of one world."""
+    start = sim.qpos.numpy()[0].astype(float)
+    return np.concatenate([start[None], sim.rollout(ctrl, outputs=("qpos",))["qpos"][0].astype(float)])
 
 
 def spoil(trial: Trial, rng: np.random.Generator) -> Trial:

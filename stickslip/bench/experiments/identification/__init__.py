@@ -1,0 +1,1 @@
+"""Do recordings tell friction, mass and material, under which physics, and how fast?"""
