@@ -159,7 +159,7 @@ def _digest(group: Any, arrays: Mapping[str, NDArray[Any]]) -> str:
     for name in sorted(arrays):
         one = arrays[name]
         found.update(f"{name} {one.dtype.str} {one.shape}".encode())
-        found.update(np.ascontiguousarray(one))
+        found.update(np.ascontiguousarray(one).tobytes())
     return files.SEAL + found.hexdigest()
 
 

@@ -78,7 +78,7 @@ class Policy:
         try:
             if os.path.getsize(path) > MOST:
                 raise InputError(f"{path} has {os.path.getsize(path)} bytes, a policy at most {MOST}: it is none")
-            with npz.opened(path, "a policy") as found:
+            with npz.opened(path, "a policy that `stickslip train` wrote") as found:
                 header = json.loads(str(found["header"]))
                 if header["format"] != FORMAT:
                     raise InputError(f"{path} has format {header['format']}, this version reads {FORMAT}")
