@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from stickslip.decomposition import decompose as decompose
     from stickslip.errors import BufferOverflow as BufferOverflow
+    from stickslip.errors import DamagedFile as DamagedFile
     from stickslip.errors import DeviceError as DeviceError
     from stickslip.errors import Diverged as Diverged
     from stickslip.errors import HealthWarning as HealthWarning
@@ -49,8 +50,8 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "stickslip.decomposition": "decompose",
-    "stickslip.errors": "BufferOverflow DeviceError Diverged HealthWarning InputError MissingExtra SceneError "
-    "StickslipError Unsupported",
+    "stickslip.errors": "BufferOverflow DamagedFile DeviceError Diverged HealthWarning InputError MissingExtra "
+    "SceneError StickslipError Unsupported",
     "stickslip.identification.identify": "identify",
     "stickslip.identification.trial": "Trial",
     "stickslip.mjcf": "load",

@@ -16,6 +16,10 @@ class InputError(StickslipError, ValueError):
     """A value of the wrong shape, kind or range: NaN, a negative stiffness, zero worlds."""
 
 
+class DamagedFile(InputError):
+    """A file that is not as it was written: cut short, or changed by a disk, a transfer or by hand."""
+
+
 class SceneError(StickslipError, ValueError):
     """A scene that cannot be found or does not compile."""
 

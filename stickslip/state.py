@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stickslip import npz
 from stickslip.errors import InputError
 
 if TYPE_CHECKING:
@@ -157,25 +158,22 @@ class State:
         return cls(**parts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file of NumPy (npz), without pickle."""
+        """Write it to a file of NumPy (npz), without pickle and with a checksum: all of it, or nothing."""
         host = self.numpy()
         arrays = {f"part/{name}": part for name, part in host.parts.items()}
         arrays |= {f"memory/{name}": part for name, part in host.memory.items()}
         told = {"version": _VERSION, "physics": self.physics, "model": self.model}
-        with open(path, "wb") as file:
-            np.savez_compressed(file, **arrays, **{f"state/{name}": np.array(value) for name, value in told.items()})  # type: ignore[arg-type]
+        npz.write(path, arrays | {f"state/{name}": np.array(value) for name, value in told.items()})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read it from a file that `save` wrote."""
+        with npz.opened(path, "a saved state") as file:
+            arrays = file.read()
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
             version = int(arrays["state/version"])
-        except (OSError, ValueError, KeyError, EOFError) as error:
-            if isinstance(error, FileNotFoundError):
-                raise InputError(f"there is no file {os.fspath(path)!r}") from None
-            raise InputError(f"{os.fspath(path)!r} is not a saved state: {error}") from None
+        except (ValueError, TypeError, KeyError) as error:
+            raise InputError(f"{os.fspath(path)!r} is not a saved state: {error}; `State.save` writes one") from None
         if version > _VERSION:
             raise InputError(
                 f"{os.fspath(path)!r} is a state of version {version}, this stickslip reads up to {_VERSION}: update it"

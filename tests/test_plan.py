@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from stickslip import mjcf, parameters
+from stickslip import files, mjcf, parameters
 from stickslip.cli import plan
 from stickslip.cli.main import FAILED, OK, USAGE, main
 from stickslip.cli.plan_store import Store
@@ -83,13 +83,13 @@ def test_again_keeps_other_trials_of_the_same_order_only(tmp_path):
     again = Store(path, {"format": 1}, again=True)
     assert again.done == {}
     again.add({**rows[1], "steps": 2})
-    assert [row["steps"] for row in json.loads(path.read_text())["trials"]] == [1, 2, 1]
+    assert [row["steps"] for row in files.read_json(path)["trials"]] == [1, 2, 1]
     other = Store(path, {"format": 2}, again=True)
     other.add(rows[0])
-    assert json.loads(path.read_text()) == {"format": 2, "trials": rows[:1]}
+    assert files.read_json(path) == {"format": 2, "trials": rows[:1]}
     with pytest.raises(InputError, match="another format"):
         first.add(rows[2])  # by a process that still runs the old order: refused, and nothing is lost
-    assert json.loads(path.read_text()) == {"format": 2, "trials": rows[:1]}
+    assert files.read_json(path) == {"format": 2, "trials": rows[:1]}
 
 
 def test_two_processes_with_one_folder_lose_nothing(tmp_path):

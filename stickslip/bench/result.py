@@ -1,7 +1,6 @@
 """What is stored of an experiment: settings, machine, versions, and the metrics and series of every method."""
 
 import dataclasses
-import json
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +15,8 @@ FORMAT = 3
 """Of the JSON files; raised when their meaning changes."""
 CONDITIONS = ("quick", "seed", "device", "settings", "cases", "machine", "versions")
 """What the measurements in one file have in common."""
+KIND = "a result of `stickslip bench run`"
+"""What an error says a file should be."""
 
 
 @dataclasses.dataclass
@@ -143,14 +144,15 @@ class Result:
 def load(path: pathlib.Path) -> Result:
     """Read what `Result.save` wrote; raises InputError if it is something else."""
     try:
-        return _read(path, path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
+        return _read(path, files.read_bytes(path, KIND))
+    except OSError as error:
         raise InputError(f"{path} is not a result of `stickslip bench run`: {error}") from None
 
 
-def _read(path: pathlib.Path, text: str) -> Result:
+def _read(path: pathlib.Path, text: bytes) -> Result:
     try:
-        content = json.loads(text)
+        files.check_seal(text, path, KIND)
+        content = files.parse_json(text, path, KIND)
         if content.get("format") != FORMAT:
             raise InputError(
                 f"{path} has format {content.get('format')!r}, this version reads {FORMAT}: run the experiment again"
@@ -161,7 +163,7 @@ def _read(path: pathlib.Path, text: str) -> Result:
         result = Result(**content)
         _check(result)
         return result
-    except (json.JSONDecodeError, AttributeError, TypeError) as error:
+    except (AttributeError, TypeError) as error:
         raise InputError(f"{path} is not a result of `stickslip bench run`: {error}") from None
 
 
@@ -189,7 +191,7 @@ class Store:
 
     def __init__(self, path: pathlib.Path, *, alone: bool = False) -> None:
         self.path, self.alone = path, alone
-        self._seen: str | None = None
+        self._seen: bytes | None = None
 
     def read(self) -> Result | None:
         """What is stored; None if there is no file. Raises InputError if the file is no result."""
@@ -197,8 +199,8 @@ class Store:
             self._seen = self._text()
         return None if self._seen is None else _read(self.path, self._seen)
 
-    def _text(self) -> str | None:
-        return self.path.read_text() if self.path.exists() else None
+    def _text(self) -> bytes | None:
+        return self.path.read_bytes() if self.path.exists() else None
 
     def write(self, result: Result, own: set[str], relate: Callable[[Result], None]) -> None:
         """Store a result; of the methods that are not `own`, what another process stored meanwhile is kept.

@@ -19,7 +19,7 @@ from stickslip.bench.experiment import Experiment, Outcome, Trial
 from stickslip.bench.methods import Method, names, of, resolve
 from stickslip.bench.result import Record, Result, Store, load
 from stickslip.bench.sources import source
-from stickslip.errors import HealthWarning, InputError, MissingExtra, Unsupported
+from stickslip.errors import DamagedFile, HealthWarning, InputError, MissingExtra, Unsupported
 from stickslip.progress import progress_bar
 from stickslip.provenance import machine, versions
 from stickslip.simulation import resolve_device
@@ -146,8 +146,13 @@ def _resume(result: Result, store: Store, *, again: bool, timing: bool, console:
         console.print(f"{result.experiment}: starting over; {escape(why)}", soft_wrap=True)
         return False
 
+    for name in files.tidy(store.path.parent):
+        console.print(f"{name}: a run was killed while it wrote this file; what was stored before is whole")
     try:
         old = store.read()
+    except DamagedFile as error:
+        kept = files.keep_aside(store.path)
+        return start_over(f"{error}. It is kept as {kept.name}")
     except InputError as error:
         return start_over(str(error))
     if old is None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from stickslip import files
-from stickslip.errors import InputError
+from stickslip.errors import DamagedFile, InputError
 
 Key = tuple[str, int]
 """Object and seed of a trial."""
@@ -47,12 +47,14 @@ class Store:
         if not self.path.exists():
             return {}
         try:
-            content = json.loads(self.path.read_text())
+            content = files.read_json(self.path, "a result of `stickslip plan`")
             rows = {(row["object"], int(row["seed"])): row for row in content["trials"]}
             stored = {name: content[name] for name in self._head}
         except (OSError, ValueError, KeyError, TypeError) as error:
             if self._replace:
                 return {}
+            if isinstance(error, DamagedFile):
+                raise
             raise InputError(
                 f"{self.path} is not a result of `stickslip plan` ({error}): remove it, or give another --out"
             ) from None

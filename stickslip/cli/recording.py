@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import stickslip as ss
+from stickslip import npz
 
 MAX_FRAMES = 500
 """Most frames of a trajectory, besides the first; a longer run keeps every k-th step."""
@@ -28,10 +29,8 @@ class Trajectory:
 
     def npz(self) -> bytes:
         """time (frames, worlds), qpos (frames, worlds, nq) and qvel (frames, worlds, nv) as an .npz file."""
-        buffer = io.BytesIO()
         time, qpos, qvel = (np.stack(x) for x in zip(*self.frames, strict=True))
-        np.savez_compressed(buffer, time=time, qpos=qpos, qvel=qvel)
-        return buffer.getvalue()
+        return npz.packed({"time": time, "qpos": qpos, "qvel": qvel})
 
 
 def png(pixels: np.ndarray) -> bytes:

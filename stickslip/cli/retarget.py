@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import stickslip as ss
-from stickslip import files, mjcf, spec
+from stickslip import files, mjcf, npz, spec
 from stickslip.cli.output import make_folder
 from stickslip.cli.plan_store import Store
 from stickslip.errors import InputError, StickslipError
@@ -168,11 +167,9 @@ def _head(order: "Retarget", problem: Problem, settings: Settings, physics: Phys
 
 def _with_model(path: Path, mjm: mujoco.MjModel) -> Path:
     """Put the model into the file of a run, so that `stickslip view` needs nothing else."""
-    with np.load(path, allow_pickle=False) as run:
-        kept: dict[str, Any] = {name: run[name] for name in run.files}
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **kept, model=np.frombuffer(mjcf.to_bytes(mjm), dtype=np.uint8))
-    return files.write_bytes_atomic(path, buffer.getvalue())
+    with npz.opened(path, "a retargeted motion") as run:
+        kept = run.read()
+    return npz.write(path, {**kept, "model": np.frombuffer(mjcf.to_bytes(mjm), dtype=np.uint8)})
 
 
 def _write(ran: Retargeted, order: "Retarget", stem: str, first: bool) -> list[Path]:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import stickslip
-from stickslip import mjcf
+from stickslip import files, mjcf
 from stickslip.datasets.episode import Episode, parsed, written
-from stickslip.datasets.hdf5_file import SUFFIXES, array, created, names, opened, package
+from stickslip.datasets.hdf5_file import SUFFIXES, array, contents, created, names, opened, package, seal
 from stickslip.datasets.parts import Layout, Parts, PartsWriter
 from stickslip.errors import InputError
 
@@ -136,10 +136,11 @@ class Hdf5Writer(PartsWriter):
         group = file.create_group("data")
         for name, value in self._head.items():
             if name == "model":
-                file.create_dataset("model", data=value)
+                seal(file.create_dataset("model", data=value), {"model": value})
             else:
                 group.attrs[name] = value
         group.attrs["stickslip"] = written(about)
+        seal(group, {})
         return group
 
     def _write(self, path: Path, episode: Episode) -> None:
@@ -162,6 +163,7 @@ class Hdf5Writer(PartsWriter):
                 if value is not None:
                     self._store(demo, name, value)
             demo.require_group("obs").attrs["images"] = written({"images": list(episode.images)})
+            seal(demo, contents(demo))
 
     def _store(self, demo: Any, name: str, value: NDArray[Any]) -> None:
         squeezed = self._compression is not None and value.ndim > 0 and value.size > 0
@@ -204,6 +206,7 @@ class Hdf5Writer(PartsWriter):
             if parsed(data[name].attrs["info"], name).get("success") is True:
                 success.append(name)
         data.attrs["total"] = np.int64(total)
+        seal(data, {})
         for key, members in (("train", train), ("valid", valid), ("success", success)):
             if members:
                 file.create_dataset(f"mask/{key}", data=np.array(members, dtype="S"))
@@ -226,7 +229,7 @@ def _writer(path: Path) -> str:
 
 def _head(file: Any) -> dict[str, Any]:
     """Attributes and model of a file."""
-    head = {name: value for name, value in file["data"].attrs.items() if name != "total"}
+    head = {name: value for name, value in file["data"].attrs.items() if name not in ("total", files.CHECKSUM)}
     model = array(file, "model")
     return head if model is None else {**head, "model": model}
 

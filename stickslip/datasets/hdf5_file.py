@@ -1,6 +1,7 @@
 """Reading HDF5 files in robomimic's layout, and opening them safely."""
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from stickslip import files
 from stickslip.datasets.episode import Episode, parsed
 from stickslip.datasets.parts import SUFFIX
 from stickslip.errors import InputError, MissingExtra
@@ -34,7 +36,9 @@ class Hdf5Reader:
         self.path = Path(path)
         self.names = names(self.path)
         self._file = _open(self.path)
-        head = self._file["data"].attrs
+        with _told(self.path):
+            check(self._file["data"], {}, self.path)
+            head = dict(self._file["data"].attrs)
         self.env_args = parsed(head["env_args"], f"{self.path}: env_args") if "env_args" in head else {}
         self.fps = float(head["fps"]) if "fps" in head else None
 
@@ -50,13 +54,19 @@ class Hdf5Reader:
             name = self.names[which]
         if name not in self.names:
             raise InputError(f"{str(self.path)!r} has no episode {which!r}: it has {len(self)}, from 0 on")
-        demo = self._file[f"data/{name}"]
+        with _told(self.path):
+            return self._episode(self._file[f"data/{name}"], name)
+
+    def _episode(self, demo: Any, name: str) -> Episode:
+        arrays = contents(demo)
+        check(demo, arrays, self.path)
         told = dict(demo.attrs)
-        seen = _arrays(demo, "obs")
+        seen = _within(arrays, "obs")
         cameras = demo["obs"].attrs.get("images") if "obs" in demo else None
         shot = set(parsed(cameras, name)["images"]) if cameras is not None else _guessed(seen)
-        final = {n: a[-1] for n, a in _arrays(demo, "next_obs").items()} or _arrays(demo, "final")
-        one = {key: array(demo, key) for key in ("actions", "rewards", "dones", "states", "controls", "final_state")}
+        final = {n: a[-1] for n, a in _within(arrays, "next_obs").items()} or _within(arrays, "final")
+        names = ("actions", "rewards", "dones", "states", "controls", "final_state")
+        one = {key: arrays.get(key) for key in names}
         if one["actions"] is None:
             raise InputError(f"{str(self.path)!r}: {name} has no actions, so it is no episode of robomimic's layout")
         over = one["dones"] is not None and bool(one["dones"][-1])
@@ -71,7 +81,7 @@ class Hdf5Reader:
             {n: a for n, a in seen.items() if n in shot},
             final or None,
             one["final_state"],
-            _arrays(demo, "model_fields"),
+            _within(arrays, "model_fields"),
             str(told.get("task", "")),
             parsed(told.get("info", "{}"), f"{self.path}: info of {name}"),
         )
@@ -84,6 +94,7 @@ class Hdf5Reader:
 
         found = array(self._file, "model")
         if found is not None:
+            check(self._file["model"], {"model": found}, self.path)
             return mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": found.tobytes()})
         text = self._file["data"].attrs.get("model_file")
         if text is None and self.names:
@@ -117,9 +128,55 @@ class Hdf5Reader:
         self.close()
 
 
+def contents(group: Any) -> dict[str, NDArray[Any]]:
+    """All arrays of a group and of the groups in it, by their path in it."""
+    found: dict[str, NDArray[Any]] = {}
+    for name in group:
+        if hasattr(group.get(name), "keys"):
+            found |= {f"{name}/{key}": inner for key, inner in contents(group[name]).items()}
+        elif (one := array(group, name)) is not None:
+            found[name] = one
+    return found
+
+
+def seal(group: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Give a group a checksum of its attributes and of arrays in it."""
+    group.attrs[files.CHECKSUM] = _digest(group, arrays)
+
+
+def check(group: Any, arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
+    """Raise DamagedFile if a group has another checksum than its own; files of earlier versions have none."""
+    known = group.attrs.get(files.CHECKSUM)
+    if known is not None and str(known) != _digest(group, arrays):
+        raise files.damaged(path, "a file of episodes", f"{group.name} does not have the checksum stored with it")
+
+
+def _digest(group: Any, arrays: Mapping[str, NDArray[Any]]) -> str:
+    told = [(name, np.asarray(value).tolist()) for name, value in group.attrs.items() if name != files.CHECKSUM]
+    if hasattr(group, "keys") and "obs" in group:
+        told += [("obs", np.asarray(value).tolist()) for value in group["obs"].attrs.values()]
+    found = hashlib.sha256(repr(sorted(told, key=repr)).encode())
+    for name in sorted(arrays):
+        one = arrays[name]
+        found.update(f"{name} {one.dtype.str} {one.shape}".encode())
+        found.update(np.ascontiguousarray(one).tobytes())
+    return files.SEAL + found.hexdigest()
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turn what h5py raises for a broken file into DamagedFile."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError) as error:
+        raise files.damaged(path, "a file of episodes", f"HDF5 says {error}") from None
+
+
 def names(path: Path) -> list[str]:
     """Names of the episodes of a file, by number."""
-    with opened(path) as file:
+    with opened(path) as file, _told(path):
         found = list(file["data"])
     known = [name for name in found if name.startswith("demo_") and name[5:].isdigit()]
     return sorted(known, key=lambda name: int(name[5:]))
@@ -141,10 +198,9 @@ def array(group: Any, name: str) -> NDArray[Any] | None:
     return group[name][()]
 
 
-def _arrays(demo: Any, name: str) -> dict[str, NDArray[Any]]:
-    """All arrays of a group within a group."""
-    found = {key: array(demo[name], key) for key in demo[name]} if name in demo else {}
-    return {key: array for key, array in found.items() if array is not None}
+def _within(arrays: Mapping[str, NDArray[Any]], group: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a group, by their names in it."""
+    return {name.removeprefix(f"{group}/"): one for name, one in arrays.items() if name.startswith(f"{group}/")}
 
 
 def package() -> Any:
@@ -166,7 +222,7 @@ def _open(path: Path) -> Any:
     try:
         return h5py.File(path, "r")
     except OSError as error:
-        raise InputError(f"{str(path)!r} is not an HDF5 file: {error}") from None
+        raise InputError(f"{str(path)!r} is not an HDF5 file, or cut short: {error}; take a copy of it") from None
 
 
 @contextlib.contextmanager

@@ -81,7 +81,7 @@ class LeRobotWriter(PartsWriter):
         self._count = self._parts.found
         self._layout, self._settings = Layout(), self._parts.folder / "layout.json"
         if self._count:
-            before = json.loads(self._settings.read_text())
+            before = files.read_json(self._settings, "the settings of a LeRobotWriter")
             self._layout = Layout.parsed(before.pop("layout"))
             for name, value in before.items():
                 if self._own_settings()[name] != value:

@@ -69,7 +69,7 @@ def feature_table(path: Path, columns: Mapping[str, NDArray[Any]], pictures: Map
     arrays = {name: column(rows) for name, rows in columns.items()}
     kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     arrays |= {n: pa.array([{"bytes": p, "path": None} for p in each], type=kind) for n, each in pictures.items()}
-    pq.write_table(pa.table(arrays), path)
+    pq.write_table(pa.table(arrays), path, write_page_checksum=True)
 
 
 class _Place:
@@ -109,7 +109,9 @@ class _Tables:
     def add(self, table: Any) -> None:
         if self._writer is None:
             path = self.place.path(self._root, ".parquet")
-            self._writer = package()[1].ParquetWriter(path, table.schema, compression="snappy")
+            self._writer = package()[1].ParquetWriter(
+                path, table.schema, compression="snappy", write_page_checksum=True
+            )
         self._writer.write_table(table)
 
     def close(self) -> None:
@@ -149,7 +151,7 @@ class _Video:
 def assemble(root: Path, parts: Sequence[Path], fps: int, robot_type: str, video: bool, limits: Limits) -> None:
     """Put a dataset together from the folders of its episodes."""
     pa, pq = package()
-    first = json.loads((parts[0] / "episode.json").read_text())
+    first = next(_told(parts))
     cameras = {name: f"observation.images.{name}" for name in first["shapes"]}
     tasks: dict[str, int] = {}
     bounds: dict[str, tuple[Any, Any]] = {}
@@ -178,7 +180,10 @@ def assemble(root: Path, parts: Sequence[Path], fps: int, robot_type: str, video
     for index, (part, told) in enumerate(zip(parts, _told(parts), strict=True)):
         length = told["length"]
         own = _own(length, fps, index, begin, tasks[told["task"]])
-        table = pq.read_table(part / "data.parquet")
+        try:
+            table = pq.read_table(part / "data.parquet", page_checksum_verification=True)
+        except (OSError, pa.ArrowException) as error:
+            raise files.damaged(part / "data.parquet", "the frames of an episode", str(error)) from None
         stats = told["stats"] | listed({name: of_rows(values) for name, values in own.items()})
         for name in told["stats"]:
             totals[name].add(_values(table[name], told["stats"][name]))
@@ -203,7 +208,7 @@ def assemble(root: Path, parts: Sequence[Path], fps: int, robot_type: str, video
         each.close()
     stats_of: dict[str, Stats] = {name: total.stats() for name, total in totals.items()}
     stats_of |= {key: of_counts(counts[name], frames) for name, key in cameras.items()}
-    files.write_json(root / "meta" / "stats.json", listed(stats_of))
+    files.write_json(root / "meta" / "stats.json", listed(stats_of), checksum=False)  # for LeRobot to read
     _write_tasks(root / "meta" / "tasks.parquet", tasks)
     features = _features(table, first, fps, video)
     info = {
@@ -219,7 +224,7 @@ def assemble(root: Path, parts: Sequence[Path], fps: int, robot_type: str, video
         "video_path": f"videos/{{video_key}}/{_FILE}.mp4" if films else None,
         "features": features,
     }
-    files.write_json(root / "meta" / "info.json", info)
+    files.write_json(root / "meta" / "info.json", info, checksum=False)
 
 
 class _Episodes:
@@ -254,7 +259,7 @@ def _numbers_in(value: Any) -> int:
 
 
 def _told(parts: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    return (json.loads((part / "episode.json").read_text()) for part in parts)
+    return (files.read_json(part / "episode.json", "an episode") for part in parts)
 
 
 def _own(length: int, fps: int, episode: int, begin: int, task: int) -> dict[str, NDArray[Any]]:
@@ -324,4 +329,4 @@ def _write_tasks(path: Path, tasks: Mapping[str, int]) -> None:
         "creator": {"library": "pyarrow", "version": pa.__version__},
         "pandas_version": "2.0.0",
     }
-    pq.write_table(table.replace_schema_metadata({"pandas": json.dumps(told)}), path)
+    pq.write_table(table.replace_schema_metadata({"pandas": json.dumps(told)}), path, write_page_checksum=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from stickslip import files
 from stickslip.datasets.episode import parsed
 from stickslip.datasets.hdf5 import Hdf5Writer
 from stickslip.datasets.hdf5_file import SUFFIXES, Hdf5Reader
@@ -63,18 +64,21 @@ def summary(path: str | os.PathLike[str]) -> Summary:
 
 
 def _of_lerobot(folder: Path) -> Summary:
-    _, pq = package()
+    pa, pq = package()
     about = folder / "meta" / "info.json"
     if not about.is_file():
         raise InputError(f"{str(folder)!r} has no meta/info.json: it is no LeRobot dataset")
-    info = parsed(about.read_text(), str(about))
+    info = parsed(files.read_bytes(about, "meta/info.json of LeRobot"), str(about))
     if str(info.get("codebase_version")) != "v3.0":
         raise InputError(f"{str(folder)!r} is of version {info.get('codebase_version')!r}: v3.0 is read")
     told: list[Mapping[str, Any]] = []
     tasks: dict[str, None] = {}
     for path in sorted(folder.glob("meta/episodes/*/*.parquet")):
-        names = [name for name in ("stickslip/info", "tasks") if name in pq.read_schema(path).names]
-        for row in pq.read_table(path, columns=names).to_pylist():
+        try:
+            names = [name for name in ("stickslip/info", "tasks") if name in pq.read_schema(path).names]
+        except (OSError, pa.ArrowException) as error:
+            raise files.damaged(path, "a table of LeRobot", str(error)) from None
+        for row in _rows(path, names):
             told.append(parsed(row["stickslip/info"], str(path)) if row.get("stickslip/info") else {})
             tasks |= dict.fromkeys(filter(None, row.get("tasks") or []))
     try:
@@ -89,6 +93,15 @@ def _of_lerobot(folder: Path) -> Summary:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{str(about)!r} is not complete: {error!r}") from None
+
+
+def _rows(path: Path, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Some columns of a parquet file, whose pages have checksums."""
+    pa, pq = package()
+    try:
+        return pq.read_table(path, columns=list(names), page_checksum_verification=True).to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise files.damaged(path, "a table of LeRobot", str(error)) from None
 
 
 def _counted(told: Sequence[Mapping[str, Any]]) -> tuple[dict[str, int], float | None]:

@@ -2,11 +2,9 @@
 
 import csv
 import dataclasses
-import io
 import math
 import os
 import re
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -14,8 +12,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stickslip import limits, npz
 from stickslip.errors import InputError
-from stickslip.files import write_bytes_atomic
 
 SUFFIXES = (".npz", ".csv")
 """Files of trials."""
@@ -149,9 +147,7 @@ class Trial:
         if Path(path).suffix != ".npz":
             raise InputError(f"{path}: a trial is written as .npz")
         parts = {key: getattr(self, key) for key in _ARRAYS if getattr(self, key) is not None}
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **parts, channels=np.array(self.channels))
-        return write_bytes_atomic(path, buffer.getvalue())
+        return npz.write(path, {**parts, "channels": np.array(self.channels)})
 
     @classmethod
     def load(
@@ -209,19 +205,14 @@ def _check_times(name: str, time: NDArray[np.floating], least: int) -> None:
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            unknown = [name for name in file.files if name not in (*_ARRAYS, "channels")]
-            if unknown or not {"time", "measured"} <= set(file.files):
-                raise InputError(
-                    f"{path} is not a trial: it has {', '.join(file.files) or 'nothing'}; time and measured must be "
-                    f"there, and {', '.join(_ARRAYS[2:])}, channels may be"
-                )
-            parts: dict[str, Any] = {name: file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} cannot be read as npz: {error}") from None
+    with npz.opened(path, "a trial") as file:
+        unknown = [name for name in file if name not in (*_ARRAYS, "channels")]
+        if unknown or not {"time", "measured"} <= set(file):
+            raise InputError(
+                f"{path} is not a trial: it has {', '.join(file) or 'nothing'}; time and measured must be there, and "
+                f"{', '.join(_ARRAYS[2:])}, channels may be"
+            )
+        parts: dict[str, Any] = file.read()
     if "channels" in parts:
         parts["channels"] = tuple(str(name) for name in np.atleast_1d(parts["channels"]))
     return parts
@@ -229,6 +220,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
 
 def _read_csv(path: Path) -> dict[str, Any]:
     """The parts of a trial; `noise` is NaN where it is not known, infinite where nothing was measured."""
+    limits.check("text", path.stat().st_size, f"{path} has too many bytes for a trial")
     with path.open(newline="") as file:
         lines = ((number, line) for number, line in enumerate(file, 1) if line.strip() and not line.startswith("#"))
         first = next(lines, None)

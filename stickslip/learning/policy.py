@@ -1,17 +1,15 @@
 """A trained policy: observation in, action out; a small file of numbers, without pickle."""
 
 import dataclasses
-import io
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from stickslip import files
+from stickslip import npz
 from stickslip.envs.env import Env
 from stickslip.errors import InputError
 
@@ -72,9 +70,7 @@ class Policy:
         arrays: dict[str, Any] = {f"weight{i}": array for i, array in enumerate(self.weights)}
         arrays |= {f"bias{i}": array for i, array in enumerate(self.biases)}
         header = {"format": FORMAT, "layers": len(self.weights), "activation": self.activation, "about": self.about}
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, header=np.array(json.dumps(header)), mean=self.mean, std=self.std, **arrays)
-        files.write_bytes_atomic(Path(path), buffer.getvalue())
+        npz.write(path, {"header": np.array(json.dumps(header)), "mean": self.mean, "std": self.std, **arrays})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Policy":
@@ -82,7 +78,7 @@ class Policy:
         try:
             if os.path.getsize(path) > MOST:
                 raise InputError(f"{path} has {os.path.getsize(path)} bytes, a policy at most {MOST}: it is none")
-            with np.load(path, allow_pickle=False) as found:
+            with npz.opened(path, "a policy that `stickslip train` wrote") as found:
                 header = json.loads(str(found["header"]))
                 if header["format"] != FORMAT:
                     raise InputError(f"{path} has format {header['format']}, this version reads {FORMAT}")

@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import torch
 
-from stickslip import files, interrupts, provenance
+from stickslip import files, interrupts, npz, provenance
 from stickslip.envs.env import Env
 from stickslip.envs.group import EnvGroup
 from stickslip.errors import InputError
@@ -196,7 +195,7 @@ class Training:
     def save(self) -> None:
         """Store checkpoint, curve and policy."""
         buffer = io.BytesIO()
-        torch.save({"format": FORMAT, "learner": self._learner.save()}, buffer)
+        torch.save({"format": FORMAT, "iteration": self.iteration, "learner": self._learner.save()}, buffer)
         files.write_json(self.out / ORDER, self._order)
         curve = {
             "threshold": self.env.task.threshold,
@@ -204,10 +203,11 @@ class Training:
             "points": [dataclasses.asdict(point) for point in self.points],
         }
         files.write_json(self.out / CURVE, curve, flat_lists=True)
+        npz.seal(buffer)  # a checkpoint of PyTorch is a zip archive, too
         files.write_bytes_atomic(self.out / CHECKPOINT, buffer.getvalue())
 
     def _resume(self) -> None:
-        there = json.loads((self.out / ORDER).read_text())
+        there = files.read_json(self.out / ORDER, "the order of a training")
         there["settings"]["iterations"] = self.settings.iterations  # a training may go on for longer
         for name in ("task", "physics", "seed", "settings"):
             if there.get(name) != self._order[name]:
@@ -215,13 +215,18 @@ class Training:
                     f"{self.out} has a training with {name} {there.get(name)!r}, not {self._order[name]!r}: choose "
                     "another folder, or start over with --again"
                 )
-        saved = torch.load(self.out / CHECKPOINT, map_location=self.env.device, weights_only=True)
+        with (self.out / CHECKPOINT).open("rb") as file:
+            npz.check_seal(file, self.out / CHECKPOINT, "a checkpoint")
+            saved = torch.load(file, map_location=self.env.device, weights_only=True)
         if saved["format"] != FORMAT:
             raise InputError(f"{self.out / CHECKPOINT} has format {saved['format']}: start over with --again")
         self._learner.load(saved["learner"])
-        curve = json.loads((self.out / CURVE).read_text())
-        self.points = [Point(**point) for point in curve["points"]]
-        self.evaluations = [Evaluation(**found) for found in curve["evaluations"]]
+        curve = files.read_json(self.out / CURVE, "the curve of a training")
+        # The curve is written first: it may be ahead of the checkpoint if the process was killed in between.
+        last = saved.get("iteration", len(curve["points"]))
+        self.points = [point for point in (Point(**found) for found in curve["points"]) if point.iteration <= last]
+        found = (Evaluation(**found) for found in curve["evaluations"])
+        self.evaluations = [evaluation for evaluation in found if evaluation.iteration <= last]
 
 
 def _rank(found: Evaluation) -> tuple[float, float]:

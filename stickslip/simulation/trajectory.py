@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 import stickslip
-from stickslip import spec
+from stickslip import npz, spec
 from stickslip.errors import InputError, MissingExtra, Unsupported, unknown
 from stickslip.simulation.shards import Threaded
 from stickslip.state import digest
@@ -99,7 +99,10 @@ class Trajectory:
         return dataclasses.replace(self, outputs=host)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file of NumPy (.npz, without pickle) or a folder of Zarr (.zarr): all of it, or nothing."""
+        """Write it to a file of NumPy (.npz, without pickle) or a folder of Zarr (.zarr): all of it, or nothing.
+
+        Both carry checksums, which `load` checks.
+        """
         path = check_path(path)
         host = self.numpy()
         about = {
@@ -112,16 +115,15 @@ class Trajectory:
             "model": self.model,
             "stickslip": self.version,
         }
+        if path.suffix == ".npz":
+            told = {f"{_ABOUT}{name}": np.array(json.dumps(value)) for name, value in about.items()}
+            npz.write(path, {**host.outputs, **told}, compressed=False)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}.tmp"
         try:
-            if path.suffix == ".npz":
-                with temporary.open("xb") as file:
-                    told = {f"{_ABOUT}{name}": np.array(json.dumps(value)) for name, value in about.items()}
-                    np.savez(file, **{**host.outputs, **told})  # type: ignore[arg-type]
-            else:
-                _write_zarr(temporary, host.outputs, about)
-                _remove(path)
+            _write_zarr(temporary, host.outputs, about)
+            _remove(path)
             temporary.replace(path)
         finally:
             _remove(temporary)
@@ -137,6 +139,8 @@ class Trajectory:
             outputs, about = _read_npz(found) if found.suffix == ".npz" else _read_zarr(found)
             version = int(about["version"])
         except (OSError, ValueError, KeyError, EOFError, TypeError) as error:
+            if isinstance(error, InputError):
+                raise
             raise InputError(f"{shown} is not a saved trajectory: {error}") from None
         if version > _VERSION:
             raise InputError(
@@ -208,8 +212,8 @@ def _remove(path: Path) -> None:
 
 
 def _read_npz(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+    with npz.opened(path, "a saved trajectory") as file:
+        arrays = file.read()
     outputs = {name: array for name, array in arrays.items() if not name.startswith(_ABOUT)}
     told = {
         name.removeprefix(_ABOUT): json.loads(str(array)) for name, array in arrays.items() if name.startswith(_ABOUT)
@@ -220,16 +224,19 @@ def _read_npz(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def _zarr() -> Any:
     try:
         import zarr  # pyright: ignore[reportMissingImports]
+        import zarr.codecs  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise MissingExtra("files of .zarr need Zarr: pip install 'stickslip[zarr]', or take .npz") from None
     return zarr
 
 
 def _write_zarr(path: Path, outputs: Mapping[str, Any], about: dict[str, Any]) -> None:
-    group = _zarr().open_group(str(path), mode="w", zarr_format=3)
+    zarr = _zarr()
+    group = zarr.open_group(str(path), mode="w", zarr_format=3)
     group.attrs.update({"trajectory": about})
     for name, array in outputs.items():
-        group.create_array(name, data=np.ascontiguousarray(array))
+        codecs = (zarr.codecs.ZstdCodec(), zarr.codecs.Crc32cCodec())  # the second one is the checksum of a chunk
+        group.create_array(name, data=np.ascontiguousarray(array), compressors=codecs)
 
 
 def _read_zarr(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

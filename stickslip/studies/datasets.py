@@ -1,11 +1,10 @@
 """Data sets of the episodes that cells wrote: shards as they are, one HDF5 file, or LeRobot v3."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
-from stickslip import datasets
-from stickslip.errors import InputError
+from stickslip import datasets, files
+from stickslip.errors import DamagedFile, InputError
 from stickslip.studies.records import DONE
 from stickslip.studies.store import Store
 
@@ -29,10 +28,17 @@ def build(store: Store, kind: str, advance: Callable[[int, int], None] = lambda 
     target = store.folder / TARGETS[kind]
     noted = store.folder / f"{TARGETS[kind]}.cells.json"
     made_of = [path.name for path in paths]
-    if target.exists() and noted.is_file() and json.loads(noted.read_text()) == made_of:
+    if target.exists() and noted.is_file() and _noted(noted) == made_of:
         return target
     datasets.convert(paths, target, overwrite=target.exists(), advance=advance)
-    from stickslip import files
-
-    files.write_json(noted, made_of)
+    files.write_json(noted, {"cells": made_of})
     return target
+
+
+def _noted(path: Path) -> list[str] | None:
+    """The files that a data set was made of; None if that is not known any more."""
+    try:
+        found = files.read_json(path, "a list of cells")
+    except DamagedFile:
+        return None
+    return found if isinstance(found, list) else found["cells"]  # a list in earlier versions

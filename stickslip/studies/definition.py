@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stickslip import parameters
+from stickslip import files, parameters
 from stickslip.errors import InputError, unknown
 from stickslip.parameters import checked, parameter
 from stickslip.studies import samples
@@ -98,8 +98,9 @@ def load(path: str | os.PathLike[str]) -> Definition:
     if not place.is_file():
         raise InputError(f"{str(place)!r} is not a file: give the TOML file of a study")
     try:
-        table = tomllib.loads(place.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        table = tomllib.loads(files.read_bytes(place, "the TOML of a study").decode("utf-8"))
+        files.check_depth(table, place)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{place} is not TOML: {error}") from None
     table.setdefault("name", place.stem)
     try:

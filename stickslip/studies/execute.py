@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stickslip import compilation, files, provenance
+from stickslip import compilation, files, npz, provenance
 from stickslip.errors import InputError, StickslipError
 from stickslip.studies import records, work
 from stickslip.studies.cell import digest_of, versions_of
@@ -63,9 +63,8 @@ def _kept(outcome: Outcome, parameters: dict[str, Any], folder: Path) -> dict[st
             f"{sorted(set(metrics) & set(outcome.labels))[0]!r} is a metric and a label: name one otherwise"
         )
     if outcome.arrays:
-        with (folder / "arrays.npz").open("wb") as file:
-            arrays: dict[str, Any] = {name.replace("/", "_"): np.asarray(a) for name, a in outcome.arrays.items()}
-            np.savez(file, **arrays)
+        arrays: dict[str, Any] = {name.replace("/", "_"): np.asarray(a) for name, a in outcome.arrays.items()}
+        npz.write(folder / "arrays.npz", arrays, compressed=False)
     found = {
         "metrics": metrics,
         "labels": {name: str(value) for name, value in outcome.labels.items()},

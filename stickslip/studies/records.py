@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stickslip import files
-from stickslip.errors import InputError, MissingExtra
+from stickslip.errors import DamagedFile, InputError, MissingExtra
 
 if TYPE_CHECKING:
     import pyarrow
@@ -100,32 +100,38 @@ def schema() -> Any:
 
 def encode(records: Sequence[Record]) -> bytes:
     """A parquet file of records."""
-    pa, pq = package()
+    pa, _ = package()
     columns: list[Any] = []
     for field in schema():
         values = [getattr(record, field.name) for record in records]
         if field.name in ("metrics", "labels"):
             values = [list(value.items()) for value in values]
         columns.append(pa.array(values, type=field.type))
-    out = pa.BufferOutputStream()
     many = len(records) > 1
-    pq.write_table(
+    return packed(
         pa.Table.from_arrays(columns, schema=schema()),
-        out,
         compression="zstd" if many else "none",
         use_dictionary=many,
         write_statistics=False,
-        store_schema=False,
     )
-    return out.getvalue().to_pybytes()
+
+
+def packed(table: "pyarrow.Table", **options: Any) -> bytes:
+    """The content of a parquet file with a checksum among its metadata."""
+    pa, pq = package()
+    out = pa.BufferOutputStream()
+    with pq.ParquetWriter(out, table.schema, store_schema=False, **options) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({files.CHECKSUM: files.BLANK})
+    return files.sealed(out.getvalue().to_pybytes())
 
 
 def read(path: Path) -> "pyarrow.Table | None":
     """The rows of a file of records; None if it is damaged or of another kind."""
     pa, _ = package()
     try:
-        return opened(path.read_bytes())
-    except (OSError, KeyError, pa.ArrowException):  # a file that a failing disk or a hand has changed
+        return opened(files.read_bytes(path))
+    except (OSError, KeyError, DamagedFile, pa.ArrowException):  # a file that a failing disk or a hand has changed
         return None
 
 

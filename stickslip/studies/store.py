@@ -11,7 +11,6 @@ The files of cells are what counts. Parts may be removed at any time.
 """
 
 import contextlib
-import json
 import os
 import shutil
 import time
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stickslip import files
-from stickslip.errors import InputError
+from stickslip.errors import DamagedFile, InputError
 from stickslip.studies import records
 from stickslip.studies.cell import Cell
 from stickslip.studies.definition import Definition, parse
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """Of study.json."""
+BEGUN = ("cells.parquet",)
+"""What a folder holds where a process was killed before it had written study.json."""
 SUFFIX = ".parquet"
 ALIVE = 15.0
 """A driver that has not told of itself for so long is gone [s]."""
@@ -56,13 +57,12 @@ class Store:
 
     def begin(self, definition: Definition, cells: Sequence[Cell]) -> None:
         """Write what the study is; raises InputError if the folder holds something else."""
-        if self.folder.exists() and not self.exists and any(self.folder.iterdir()):
+        files.tidy(self.folder)
+        if self.folder.exists() and not self.exists and any(path.name not in BEGUN for path in self.folder.iterdir()):
             raise InputError(f"{str(self.folder)!r} holds other files and no study: name an empty folder, or a new one")
-        pa, pq = records.package()
-        out = pa.BufferOutputStream()
+        pa, _ = records.package()
         columns = {"cell": [cell.hash for cell in cells], "parameters": [cell.parameters for cell in cells]}
-        pq.write_table(pa.table(columns), out, compression="zstd")
-        files.write_bytes_atomic(self.folder / "cells.parquet", out.getvalue().to_pybytes())
+        files.write_bytes_atomic(self.folder / "cells.parquet", records.packed(pa.table(columns), compression="zstd"))
         about = {"format": FORMAT, "cells": len(cells), "device": cells[0].device, "study": definition.written()}
         files.write_json(self.folder / "study.json", about)
 
@@ -70,7 +70,7 @@ class Store:
         """The content of study.json; raises InputError if it is none."""
         path = self.folder / "study.json"
         try:
-            found = json.loads(path.read_text())
+            found = files.read_json(path, "a study")
             if found["format"] != FORMAT:
                 raise InputError(f"{path} has format {found['format']}, this version reads {FORMAT}")
             return found
@@ -90,9 +90,9 @@ class Store:
         path = self.folder / "cells.parquet"
         pa, pq = records.package()
         try:
-            table = pq.ParquetFile(pa.BufferReader(path.read_bytes())).read()
+            table = pq.ParquetFile(pa.BufferReader(files.read_bytes(path, "the cells of a study"))).read()
             return dict(zip(table["cell"].to_pylist(), table["parameters"].to_pylist(), strict=True))
-        except (OSError, KeyError, pa.ArrowException) as error:
+        except (OSError, KeyError, DamagedFile, pa.ArrowException) as error:
             raise InputError(f"{path} is damaged ({error}): run the study again, which keeps its cells") from None
 
     def path(self, status: str, cell: str, suffix: str = SUFFIX) -> Path:
@@ -252,7 +252,7 @@ class Store:
         found = {}
         for path in (self.folder / "drivers").glob("[!.]*.json"):
             with contextlib.suppress(OSError, ValueError, KeyError):
-                about = json.loads(path.read_text())
+                about = files.read_json(path)
                 if time.time() - about["time"] < ALIVE:
                     found[path.stem] = about
         return found

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from stickslip import npz
 from stickslip.errors import InputError, unknown
 from stickslip.studies import cell as cells_module
 from stickslip.studies import records
@@ -143,13 +144,11 @@ def table(out: str | os.PathLike[str], *, everything: bool = False) -> "pyarrow.
 
 def arrays(out: str | os.PathLike[str], cell: str) -> dict[str, Any]:
     """The arrays of a cell, by name."""
-    import numpy as np
-
     path = Store(out).path(records.DONE, cell, ".npz")
     if not path.is_file():
         raise InputError(f"cell {cell!r} has no arrays: {path} does not exist")
-    with np.load(path, allow_pickle=False) as found:
-        return {name: found[name] for name in found.files}
+    with npz.opened(path, "the arrays of a cell") as found:
+        return found.read()
 
 
 def retry(out: str | os.PathLike[str]) -> int:

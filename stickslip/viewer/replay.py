@@ -1,7 +1,6 @@
 """Replay: what was recorded, on a clock that can be moved; several recordings of one model stand side by side."""
 
 import dataclasses
-import json
 import threading
 import time
 import zipfile
@@ -12,8 +11,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip import mjcf
-from stickslip.errors import InputError
+from stickslip import files, mjcf, npz
+from stickslip.errors import DamagedFile, InputError
 from stickslip.simulation import Trajectory
 from stickslip.viewer.lane import Shot
 from stickslip.viewer.session import FPS, Frame
@@ -168,13 +167,13 @@ def _is_saved(path: Path) -> bool:
 
 def _plain(path: Path) -> tuple[list[Clip], bytes | None]:
     """The recordings of a file of one of our commands, and its model if it has one."""
-    with np.load(path, allow_pickle=False) as file:
-        if not {"qpos", "time"} <= set(file.files):
-            raise InputError(f"{path} has {', '.join(file.files) or 'nothing'}: a trajectory has time and qpos")
+    with npz.opened(path, "a recording") as file:
+        if not {"qpos", "time"} <= set(file):
+            raise InputError(f"{path} has {', '.join(file) or 'nothing'}: a trajectory has time and qpos")
         qpos, times = file["qpos"].astype(float), file["time"].astype(float)
-        reference = file["reference_qpos"].astype(float) if "reference_qpos" in file.files else None
-        qvel = file["qvel"].astype(float) if "qvel" in file.files else None
-        model = file["model"].tobytes() if "model" in file.files else None
+        reference = file["reference_qpos"].astype(float) if "reference_qpos" in file else None
+        qvel = file["qvel"].astype(float) if "qvel" in file else None
+        model = file["model"].tobytes() if "model" in file else None
     if qpos.ndim == 2:  # of plan and retarget: one world
         label = path.stem if reference is None else "robot"
         found = [Clip(label, times - times[0], qpos[None], None if qvel is None else qvel[None])]
@@ -190,6 +189,8 @@ def _plain(path: Path) -> tuple[list[Clip], bytes | None]:
 def _summary(path: Path) -> dict[str, Any]:
     """The settings that `stickslip run` has written beside a trajectory."""
     try:
-        return json.loads((path.parent / "summary.json").read_text())["settings"]
+        return files.read_json(path.parent / "summary.json", "the summary of a run")["settings"]
+    except DamagedFile:
+        raise
     except (OSError, ValueError, KeyError, TypeError):
         return {}

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from stickslip import files
 from stickslip.bench import EXPERIMENTS, runner
 from stickslip.bench.experiment import Reported, Score
 from stickslip.bench.report import page as report
@@ -157,7 +158,7 @@ def test_results_of_variants_alone_still_have_a_table(folder):
 )
 def test_a_damaged_file_does_not_take_the_report_with_it(field, value, word, folder):
     path = folder / "machine" / "counting.json"
-    content = json.loads(path.read_text())
+    content = files.read_json(path)
     (folder / "machine" / "damaged.json").write_text(json.dumps({**content, field: value}))
     page = report.page(tables(folder))
     assert ">counting</h3>" in page

@@ -139,7 +139,7 @@ def test_no_pickle_is_read_from_the_folder(tmp_path):
     store, _, executor = serial(tmp_path / "out", study(**SOME))
     path = store.path(DONE, executor.ran[0], ".npz")
     np.savez(path, path=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(ValueError, match="allow_pickle=False"):
+    with pytest.raises(ValueError, match="path: it holds Python objects, a pickle"):
         studies.arrays(tmp_path / "out", executor.ran[0])
 
 

@@ -4,7 +4,6 @@ The plant is MuJoCo in C. Several seeds run side by side, each as it would alone
 """
 
 import dataclasses
-import io
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from stickslip import files
+from stickslip import npz
 from stickslip.errors import InputError
 from stickslip.mpc.retarget.batch import Batch
 from stickslip.mpc.retarget.motion import Array, Motion
@@ -255,9 +254,7 @@ def _save(path: Path, key: str, begin: int, batch: Batch, runs: Sequence[_Run], 
         kept[f"{i}_notes"] = np.array(list(one.notes), dtype=str)
         kept[f"{i}_reason"] = np.array(one.reason)
         kept[f"{i}_away"] = np.array(one.away)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **kept)
-    files.write_bytes_atomic(path, buffer.getvalue())
+    npz.write(path, kept)
 
 
 _KEPT = ("qpos", "qvel", "ctrl", "predicted", "rounds")
@@ -268,10 +265,10 @@ def _resume(path: Path | None, key: str, batch: Batch, runs: Sequence[_Run], sec
     if path is None or not path.exists():
         return 0
     try:
-        with np.load(path, allow_pickle=False) as saved:
-            kept: Mapping[str, Any] = dict(saved)
+        with npz.opened(path, "the state of a retargeting") as saved:
+            kept: Mapping[str, Any] = saved.read()
         other = str(kept["key"]) != key
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, KeyError) as error:
         raise InputError(f"{path} is no saved state ({error}); remove it") from error
     if other:
         raise InputError(f"{path} is the state of a run with other settings; remove it, or give another folder")
@@ -310,9 +307,7 @@ def save(ran: Retargeted, path: str | Path) -> Path:
     motion = motion_of(ran)
     kept: dict[str, Any] = {"base": motion.base} if motion.base is not None else {}
     kept |= {f"object/{name}": pose for name, pose in motion.objects.items()}
-    buffer = io.BytesIO()
-    np.savez_compressed(
-        buffer,
+    arrays = dict(
         qpos=ran.qpos,
         qvel=ran.qvel,
         ctrl=ran.ctrl,
@@ -328,4 +323,4 @@ def save(ran: Retargeted, path: str | Path) -> Path:
         reason=np.array(ran.reason),
         **kept,
     )
-    return files.write_bytes_atomic(path, buffer.getvalue())
+    return npz.write(path, arrays)

@@ -7,7 +7,7 @@ import math
 import mujoco
 import numpy as np
 
-from stickslip import mjcf, render
+from stickslip import mjcf, npz, render
 from stickslip.mpc.success import Array
 from stickslip.mpc.task import DEFAULT, GOAL, Problem
 from stickslip.mpc.trial.plant import shown_goal
@@ -37,9 +37,7 @@ def recording(problem: Problem, trial: Trial) -> bytes:
     """A trial with its model for `stickslip view`: an .npz file with time (steps + 1,) and qpos (steps + 1, nq)."""
     model = np.frombuffer(mjcf.to_bytes(_with_goal(problem, trial)), dtype=np.uint8)
     time = problem.period * np.arange(len(trial.frames))
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, time=time, qpos=trial.frames, model=model)
-    return buffer.getvalue()
+    return npz.packed({"time": time, "qpos": trial.frames, "model": model})
 
 
 def _with_goal(problem: Problem, trial: Trial) -> mujoco.MjModel:

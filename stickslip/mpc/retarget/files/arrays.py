@@ -1,14 +1,14 @@
 """Arrays of .npz files, read without pickle: a pickle runs code."""
 
 import contextlib
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 
-from stickslip.errors import InputError
+from stickslip import npz
+from stickslip.errors import DamagedFile, InputError
 from stickslip.mpc.retarget.motion import Array
 
 NEEDS = (
@@ -22,34 +22,35 @@ NEEDS = (
 class Arrays:
     """Arrays of a file by their key, read when they are asked for."""
 
-    def __init__(self, path: Path, file: np.lib.npyio.NpzFile) -> None:
+    def __init__(self, path: Path, file: npz.Arrays) -> None:
         self.path, self._file = path, file
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._file.files)
+        return iter(self._file)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._file.files
+        return key in self._file
 
     def __getitem__(self, key: str) -> np.ndarray:
         if key not in self:
             raise InputError(f"{self.path} has no {key}; it has {', '.join(self)}. The formats: {NEEDS}")
         try:
             return self._file[key]
-        except ValueError:
+        except DamagedFile:
+            raise
+        except ValueError as error:
+            if "pickle" not in str(error):
+                raise
             _refuse_objects(self.path, key)
 
 
 @contextlib.contextmanager
 def open_arrays(path: Path) -> Iterator[Arrays]:
     """Open an .npz file."""
-    if not zipfile.is_zipfile(path):
-        with path.open("rb") as file:
-            start = file.read(2)
-        if start[:1] == b"\x80":  # a pickle by another name
+    with path.open("rb") as start:
+        if start.read(1) == b"\x80":  # a pickle by another name
             refuse_pickle(path)
-        raise InputError(f"{path} is no .npz file, or it is cut off; download or write it again")
-    with np.load(path, allow_pickle=False) as file:
+    with npz.opened(path, "a motion") as file:
         yield Arrays(path, file)
 
 

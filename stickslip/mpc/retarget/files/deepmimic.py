@@ -4,7 +4,6 @@ A human has other joints than a robot: inverse kinematics brings the motion onto
 y up and its z to the right; here x points forward, y to the left and z up, in the world and in every body.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stickslip.errors import InputError
+from stickslip import files
+from stickslip.errors import DamagedFile, InputError
 from stickslip.mpc.retarget.files.checks import TOLD
 from stickslip.mpc.retarget.human.skeleton import HIP, SHIN, SIDES, SOLE, THIGH, Human
 from stickslip.mpc.retarget.motion import Array, exponential, multiplied, rotated, slerp
@@ -100,8 +100,8 @@ def is_deepmimic(path: Path) -> bool:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text())
-    except (UnicodeDecodeError, json.JSONDecodeError):
+        found = files.read_json(path, "a motion")
+    except DamagedFile:
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -8,6 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from stickslip import npz
 from stickslip.errors import InputError, unknown
 from stickslip.files import write_bytes_atomic
 from stickslip.mpc.retarget.g1_joints import G1_JOINTS
@@ -131,9 +132,7 @@ def _bodies(mjm: mujoco.MjModel, qpos: Array, qvel: Array, bodies: list[int]) ->
 
 
 def _write_npz(path: str | os.PathLike, suffix: str, arrays: dict[str, Any]) -> Path:
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    return write_bytes_atomic(_suffixed(path, suffix), buffer.getvalue())
+    return npz.write(_suffixed(path, suffix), arrays)
 
 
 def _suffixed(path: str | os.PathLike, suffix: str) -> Path:

@@ -1,13 +1,13 @@
 """What the reader of a file is told, and what all readers share."""
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from stickslip import files
 from stickslip.errors import InputError
 from stickslip.mpc.retarget.files.checks import order_note, w_first
 from stickslip.mpc.retarget.g1_joints import G1_JOINTS
@@ -108,10 +108,7 @@ def nearest(columns: int) -> str:
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file."""
-    try:
-        found = json.loads(path.read_text())
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
+    found = files.read_json(path)
     if not isinstance(found, dict):
         raise InputError(f"{path} must hold a JSON object; it holds a {type(found).__name__}")
     return found

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from stickslip import files
 from stickslip.errors import InputError
 from stickslip.mpc.retarget.files.arrays import Arrays, number, numbers, texts
 from stickslip.mpc.retarget.files.checks import order_note
@@ -88,7 +89,7 @@ def read_csv(path: Path, given: Given) -> Motion:
 def _rows(path: Path) -> Array:
     """Numbers of a csv without header; an error names the row, counted from 1."""
     found: list[list[float]] = []
-    for row, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+    for row, line in enumerate(files.read_text(path, "a motion").splitlines(), 1):
         if not line.strip():
             continue
         try:
