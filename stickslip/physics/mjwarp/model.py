@@ -12,6 +12,7 @@ import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.physics.mjwarp.data import extended
+from stickslip.physics.mjwarp.singular import singular_joints
 from stickslip.physics.mjwarp.smooth.tables import Tables, make_order, make_tables
 from stickslip.physics.mjwarp.touches import Gaps, gaps_of
 
@@ -162,7 +163,7 @@ def unsupported_features(mjm: mujoco.MjModel) -> list[str]:
         features.append("adhesion actuators (MuJoCo Warp reads their moment from contact rows)")
     kinds = {mujoco.mjtEq(t).name.removeprefix("mjEQ_").lower() for t in mjm.eq_type}
     features += [f"equality constraint {kind}" for kind in sorted(kinds - {"connect", "weld", "joint", "tendon"})]
-    return features
+    return features + singular_joints(mjm)
 
 
 def warn_unused(mjm: mujoco.MjModel, why: str, stacklevel: int) -> None:
