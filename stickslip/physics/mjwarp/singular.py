@@ -10,7 +10,7 @@ rounding of single precision. Robots have 1e-3 or more."""
 
 
 def singular_joints(mjm: mujoco.MjModel) -> list[str]:
-    """What to say of joints whose inertia is no more than rounding where a simulation starts; nothing if all is well."""
+    """What to say of joints whose inertia is no more than rounding where a simulation starts; none: nothing."""
     diagonal, pivots = _pivots(mjm)
     dofs = np.flatnonzero(~(pivots > LEAST * diagonal))
     joints = list(dict.fromkeys(int(joint) for joint in mjm.dof_jntid[dofs]))
