@@ -133,11 +133,30 @@ def with_all_points(mjm: mujoco.MjModel) -> mujoco.MjModel:
     """A copy of the model with all points of two boxes.
 
     MuJoCo Warp has two routines for boxes. Its default sometimes returns one point of two faces, or none. The other,
-    for models without native convex collision, returns all of them, also before they touch.
+    for models without native convex collision, returns all of them, also before they touch. It knows no distance of
+    boxes that are apart: a model with a sensor of the distance between two boxes keeps the default.
     """
     mjm = copy.copy(mjm)
-    mjm.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)
+    if not _senses_distance_of_boxes(mjm):
+        mjm.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)
     return mjm
+
+
+_DISTANCES = tuple(int(getattr(mujoco.mjtSensor, f"mjSENS_GEOM{name}")) for name in ("DIST", "NORMAL", "FROMTO"))
+
+
+def _senses_distance_of_boxes(mjm: mujoco.MjModel) -> bool:
+    """Whether a sensor of distance, normal or segment is between two boxes, or two bodies that have some."""
+    boxes = mjm.geom_type == int(mujoco.mjtGeom.mjGEOM_BOX)
+
+    def has_box(kind: int, index: int) -> bool:
+        own = index == np.arange(mjm.ngeom) if kind == int(mujoco.mjtObj.mjOBJ_GEOM) else mjm.geom_bodyid == index
+        return bool(np.any(boxes & own))
+
+    return any(
+        has_box(mjm.sensor_objtype[i], mjm.sensor_objid[i]) and has_box(mjm.sensor_reftype[i], mjm.sensor_refid[i])
+        for i in np.flatnonzero(np.isin(mjm.sensor_type, _DISTANCES))
+    )
 
 
 def with_margin(mjm: mujoco.MjModel, speculative_margin: float) -> mujoco.MjModel:
