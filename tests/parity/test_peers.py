@@ -36,7 +36,8 @@ APART = """<mujoco><worldbody>
     <body name="b"><freejoint/><geom name="box" type="box" size=".1 .1 .1"/></body>
     <body name="c" pos="0 0 .5"><geom name="other" type="box" size=".1 .2 .1" euler="0 0 30"/><geom size=".05"/></body>
   </worldbody>
-  <sensor><distance {between} cutoff="1"/><normal {between} cutoff="1"/><fromto {between} cutoff="1"/></sensor></mujoco>"""
+  <sensor><distance {between} cutoff="1"/><normal {between} cutoff="1"/><fromto {between} cutoff="1"/></sensor>
+</mujoco>"""
 
 
 @pytest.mark.parametrize("between", ['geom1="box" geom2="other"', 'body1="c" geom2="box"', 'body1="b" body2="c"'])
