@@ -178,8 +178,6 @@ def unsupported_features(mjm: mujoco.MjModel) -> list[str]:
         features.append(f"integrator {name} (use Euler or implicitfast)")
     if mjm.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP:
         features.append("sleeping (clear the sleep flag)")
-    if (mjm.actuator_trntype == int(mujoco.mjtTrn.mjTRN_BODY)).any():
-        features.append("adhesion actuators (MuJoCo Warp reads their moment from contact rows)")
     kinds = {mujoco.mjtEq(t).name.removeprefix("mjEQ_").lower() for t in mjm.eq_type}
     features += [f"equality constraint {kind}" for kind in sorted(kinds - {"connect", "weld", "joint", "tendon"})]
     return features + singular_joints(mjm)

@@ -45,6 +45,7 @@ __all__ = [
     "go_to_qpos0",
     "has_implicit_part",
     "integration_matrix",
+    "mean_of_normals",
     "mesh_missing",
     "narrowphase",
     "next_act",
@@ -66,6 +67,7 @@ __all__ = [
 ]
 
 tendon_armature = smooth.tendon_armature
+mean_of_normals = smooth._transmission_body_moment_scale
 bound_geoms = set_const._set_bound
 go_to_qpos0 = set_const._kinematics0
 qpos0_to_qpos = set_const._copy_qpos0_to_qpos
