@@ -84,7 +84,7 @@ def _add_normals(
     for i in range(actuators.shape[0]):
         actid = actuators[i]
         target = actuator_trnid[actid][0]
-        if target == body1 or target == body2:
+        if target == body1 or target == body2:  # noqa: SIM109
             wp.atomic_add(count_out, worldid, i, 1)
             rowadr = moment_rowadr_in[worldid, actid]
             for side in range(2):

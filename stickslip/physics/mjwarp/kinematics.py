@@ -6,8 +6,8 @@ import mujoco_warp as mjw
 import warp as wp
 
 from stickslip import compilation
-from stickslip.physics.mjwarp.adhesion import transmission
 from stickslip.physics.mjwarp import private
+from stickslip.physics.mjwarp.adhesion import transmission
 from stickslip.physics.mjwarp.model import Model
 from stickslip.physics.mjwarp.smooth.smooth import find_smooth, is_fused
 from stickslip.physics.mjwarp.stages import find_poses
