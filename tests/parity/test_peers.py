@@ -6,6 +6,8 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
+import warp as wp
+from mujoco_warp._src import collision_sdf
 
 import stickslip as ss
 from stickslip import comfree, conesweep, mjcf
@@ -150,3 +152,28 @@ def test_a_sand_castle_stands(device: str, name: str) -> None:
         sim.step(20)
         assert np.abs(sim.qvel.numpy()).max() < 0.05
     np.testing.assert_allclose(sim.qpos.numpy(), start, atol=2e-3)
+
+
+TORUS = """<mujoco><extension><plugin plugin="mujoco.sdf.torus"><instance name="torus"/></plugin></extension>
+  <asset><mesh name="torus"><plugin instance="torus"/></mesh></asset>
+  <worldbody><geom type="plane" size="9 9 1"/><body pos="0 0 1"><freejoint/>
+    <geom name="ring" type="sdf" mesh="torus"><plugin instance="torus"/></geom></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("name", ["mujoco", "comfree", "cone-sweep", "icf", "cenic", "pbd-r", "scm"])
+def test_signed_distances_of_plugins_are_refused(name: str) -> None:
+    """MuJoCo Warp printed a line for every distance and took it as 0: a nut and a bolt flew apart."""
+    with pytest.raises(Unsupported, match=f"{name} does not support: .*plugin"):
+        ss.PHYSICS[name]().check(mjcf.load(TORUS))
+
+
+def test_signed_distances_of_plugins_with_their_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who have given MuJoCo Warp the functions are not refused."""
+
+    @wp.func
+    def distance(p: wp.vec3, attr: collision_sdf.vec_pluginattr, sdf_type: int) -> float:
+        return wp.length(p) - 0.5
+
+    for name in ("user_sdf", "user_sdf_grad"):
+        monkeypatch.setattr(collision_sdf, name, distance)
+    ss.ConeSweep().check(mjcf.load(TORUS))

@@ -12,9 +12,9 @@ import warp as wp
 from numpy.typing import NDArray
 
 from stickslip.physics.mjwarp.data import extended
-from stickslip.physics.mjwarp.singular import singular_joints
 from stickslip.physics.mjwarp.smooth.tables import Tables, make_order, make_tables
 from stickslip.physics.mjwarp.touches import Gaps, gaps_of
+from stickslip.physics.mjwarp.unfit import unfit_features
 
 _DAMPING = ("dof_damping", "dof_dampingpoly", "actuator_damping", "actuator_dampingpoly")
 _INTEGRATORS = (mujoco.mjtIntegrator.mjINT_EULER, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
@@ -180,7 +180,7 @@ def unsupported_features(mjm: mujoco.MjModel) -> list[str]:
         features.append("sleeping (clear the sleep flag)")
     kinds = {mujoco.mjtEq(t).name.removeprefix("mjEQ_").lower() for t in mjm.eq_type}
     features += [f"equality constraint {kind}" for kind in sorted(kinds - {"connect", "weld", "joint", "tendon"})]
-    return features + singular_joints(mjm)
+    return features + unfit_features(mjm)
 
 
 def warn_unused(mjm: mujoco.MjModel, why: str, stacklevel: int) -> None:

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip.physics.mjwarp.singular import singular_joints
+from stickslip.physics.mjwarp.unfit import singular_joints
 from stickslip.physics.scm.cloud import Cloud, check, cloud_of
 
 FREE, BALL, SLIDE, HINGE = (int(t) for t in (

@@ -1,12 +1,32 @@
-"""Joints that cannot be told apart: an inertia matrix that single precision cannot invert."""
+"""Models whose motion would be noise or whose contacts would be missing, with every physics on MuJoCo Warp's data."""
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from stickslip.physics.mjwarp import private
+
 LEAST = 1e-6
 """Smallest share of the inertia of a dof that has to be left where the dofs after it are free to follow: 8 times the
 rounding of single precision. Robots have 1e-3 or more."""
+
+
+def unfit_features(mjm: mujoco.MjModel) -> list[str]:
+    """What to say of a model that no physics can step."""
+    return singular_joints(mjm) + distance_plugins(mjm)
+
+
+def distance_plugins(mjm: mujoco.MjModel) -> list[str]:
+    """What to say of geoms whose signed distance a plugin computes, unless MuJoCo Warp has been given the function."""
+    geoms = np.flatnonzero((mjm.geom_type == int(mujoco.mjtGeom.mjGEOM_SDF)) & (mjm.geom_plugin >= 0))
+    if not geoms.size or private.has_user_sdf():
+        return []
+    names = ", ".join(repr(mjm.geom(geom).name or int(geom)) for geom in geoms[:5])
+    more = f" and {geoms.size - 5} more" if geoms.size > 5 else ""
+    return [
+        f"signed distances of plugins (geoms {names}{more}: MuJoCo Warp would take every distance as 0; give it the "
+        "functions user_sdf and user_sdf_grad in mujoco_warp._src.collision_sdf first, or make the geoms meshes)"
+    ]
 
 
 def singular_joints(mjm: mujoco.MjModel) -> list[str]:
