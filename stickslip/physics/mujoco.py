@@ -12,6 +12,7 @@ from stickslip.parameters import parameter
 from stickslip.physics.base import Stage, StagedPhysics
 from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.data import Data
+from stickslip.physics.mjwarp.model import without_autoreset
 from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
 from stickslip.physics.mjwarp.plan import PlanStage
 from stickslip.physics.mjwarp.stages import compose
@@ -39,7 +40,7 @@ class MuJoCo(WarpPhysics[mjw.Model, Data], StagedPhysics[mjw.Model, Data]):
     def put_model(self, mjm: mujoco.MjModel) -> mjw.Model:
         private.sum_in_one_order()
         with naming_unsupported(self.name, unfit_features(mjm)):
-            m = mjw.put_model(self._own_options(mjm))
+            m = mjw.put_model(without_autoreset(self._own_options(mjm)))
         m.opt.warn_overflow = False  # health() says it, once and with the number to raise
         return m
 

@@ -177,3 +177,12 @@ def test_signed_distances_of_plugins_with_their_functions(monkeypatch: pytest.Mo
     for name in ("user_sdf", "user_sdf_grad"):
         monkeypatch.setattr(collision_sdf, name, distance)
     ss.ConeSweep().check(mjcf.load(TORUS))
+
+
+@pytest.mark.parametrize("name", ["mujoco", "comfree", "cone-sweep", "icf", "cenic", "pbd-r"])
+def test_the_flag_against_automatic_resets_is_honoured(name: str) -> None:
+    """Nothing here resets itself; the model itself keeps the flag."""
+    flag = '<option><flag autoreset="disable"/></option>'
+    mjm = mjcf.load(f'<mujoco>{flag}<worldbody><body><freejoint/><geom size=".05"/></body></worldbody></mujoco>')
+    ss.PHYSICS[name]().check(mjm)
+    assert mjm.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_AUTORESET

@@ -85,7 +85,7 @@ def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None, given: mu
         batch_sizes: as for MuJoCo Warp's `put_model`
         given: the model that `with_margin` made this one from; None: it has not been used
     """
-    base = mjw.put_model(mjm, batch_sizes)
+    base = mjw.put_model(without_autoreset(mjm), batch_sizes)
 
     subtreenum = np.ones(mjm.nbody, dtype=np.int32)
     for body in range(mjm.nbody - 1, 0, -1):
@@ -127,6 +127,13 @@ _SEEN_EARLY = (
     mujoco.mjtGeom.mjGEOM_BOX,
 )
 """Geoms whose contacts are all found before they touch. Of other convex geoms only one point is found."""
+
+
+def without_autoreset(mjm: mujoco.MjModel) -> mujoco.MjModel:
+    """A copy of the model without the flag against automatic resets, which MuJoCo Warp refuses: it has none anyway."""
+    mjm = copy.copy(mjm)
+    mjm.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
+    return mjm
 
 
 def with_all_points(mjm: mujoco.MjModel) -> mujoco.MjModel:
