@@ -58,6 +58,7 @@ put_data = _comfree.put_data
 get_data_into = _comfree.get_data_into
 make_constraint = _comfree.make_constraint
 fwd_position = _comfree.fwd_position
+transmission = _comfree.transmission
 fwd_acceleration = _comfree.fwd_acceleration
 solve = _comfree.solve
 forward = _comfree.forward

@@ -88,6 +88,7 @@ put_data = _conesweep.put_data
 get_data_into = _conesweep.get_data_into
 make_constraint = _conesweep.make_constraint
 fwd_position = _conesweep.fwd_position
+transmission = _conesweep.transmission
 fwd_acceleration = _conesweep.fwd_acceleration
 solve = _conesweep.solve
 forward = _conesweep.forward

@@ -12,9 +12,11 @@ from stickslip.parameters import parameter
 from stickslip.physics.base import Stage, StagedPhysics
 from stickslip.physics.mjwarp import private
 from stickslip.physics.mjwarp.data import Data
+from stickslip.physics.mjwarp.model import without_autoreset
 from stickslip.physics.mjwarp.physics import WarpPhysics, naming_unsupported
 from stickslip.physics.mjwarp.plan import PlanStage
 from stickslip.physics.mjwarp.stages import compose
+from stickslip.physics.mjwarp.unfit import unfit_features
 
 _SLEEP = "tree_asleep tree_awake body_awake ntree_awake nbody_awake nv_awake body_awake_ind dof_awake_ind".split()
 """What sleeps: a step reads it, and `mujoco_warp.forward` wakes what touches."""
@@ -37,8 +39,8 @@ class MuJoCo(WarpPhysics[mjw.Model, Data], StagedPhysics[mjw.Model, Data]):
 
     def put_model(self, mjm: mujoco.MjModel) -> mjw.Model:
         private.sum_in_one_order()
-        with naming_unsupported(self.name, []):
-            m = mjw.put_model(self._own_options(mjm))
+        with naming_unsupported(self.name, unfit_features(mjm)):
+            m = mjw.put_model(without_autoreset(self._own_options(mjm)))
         m.opt.warn_overflow = False  # health() says it, once and with the number to raise
         return m
 

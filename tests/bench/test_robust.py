@@ -60,6 +60,21 @@ def test_models_are_every_scene_and_the_whole_files_of_mujoco_warp():
     assert Robust().make_settings(SHORT).models == ("hand", "stack")
 
 
+def test_a_folder_stands_for_its_models(tmp_path):
+    (tmp_path / "below").mkdir()
+    ball = '<mujoco><worldbody><body>{}<geom size="1"/></body></worldbody></mujoco>'
+    moves, still = tmp_path / "below" / "moves.xml", tmp_path / "still.xml"
+    moves.write_text(ball.format("<freejoint/>"))
+    still.write_text(ball.format(""))
+    (tmp_path / "part.xml").write_text("<mujoco><include file='nowhere.xml'/></mujoco>")
+    made = Robust().make_settings({"models": f"stack,{tmp_path}", "steps": 10})
+    assert made.models == ("stack", str(moves))
+    assert robust.in_c(str(moves), made, 0).sound
+    moves.unlink()
+    with pytest.raises(InputError, match="no file in .* is a whole model in which something moves"):
+        Robust().make_settings({"models": str(tmp_path)})
+
+
 def test_controls_are_within_their_range_and_the_same_for_all():
     settings = Settings(steps=10_000, every=5)
     mjm = robust.load("humanoid")

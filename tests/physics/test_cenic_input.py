@@ -195,10 +195,9 @@ CLOTH = '<flexcomp name="cloth" type="grid" count="3 3 1" spacing="0.1 0.1 0.1" 
     [
         ({"flex": CLOTH}, "flex"),
         ({"flag": '<flag sleep="enable"/>'}, "sleep"),
-        ({"actuator": '<adhesion body="b" ctrlrange="0 1"/>'}, "adhesion"),
         ({"actuator": '<motor joint="a" delay="0.01" nsample="10"/>'}, "delay"),
     ],
-    ids=["flex", "sleep", "adhesion", "delay"],
+    ids=["flex", "sleep", "delay"],
 )
 def test_unsupported_features(physics: Kind, parts: dict[str, str], word: str) -> None:
     """One feature, one name, with that of the physics; check says the same as making a simulation."""

@@ -12,7 +12,7 @@ import mujoco_warp as mjw
 import warp as wp
 
 from stickslip.errors import Unsupported
-from stickslip.physics.mjwarp import host, model, pipeline, stages
+from stickslip.physics.mjwarp import adhesion, host, model, pipeline, stages
 from stickslip.physics.mjwarp.data import Data, record_peak
 from stickslip.physics.mjwarp.model import ModelT
 from stickslip.physics.mjwarp.pipeline import Prediction
@@ -122,6 +122,10 @@ class DropIn(Generic[ModelT, DataT]):
     def fwd_position(self, m: ModelT, d: DataT, factorize: bool = True) -> None:
         """Position-dependent computations."""
         pipeline.fwd_position(m, d, factorize, self.pipeline.make_rows)
+
+    def transmission(self, m: ModelT, d: DataT) -> None:
+        """Computes actuator/transmission lengths and moments."""
+        adhesion.transmission(m, d)
 
     def fwd_acceleration(self, m: ModelT, d: DataT, factorize: bool = False) -> None:
         """Add up all non-constraint forces, compute qacc_smooth."""

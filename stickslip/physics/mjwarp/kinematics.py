@@ -7,6 +7,7 @@ import warp as wp
 
 from stickslip import compilation
 from stickslip.physics.mjwarp import private
+from stickslip.physics.mjwarp.adhesion import transmission
 from stickslip.physics.mjwarp.model import Model
 from stickslip.physics.mjwarp.smooth.smooth import find_smooth, is_fused
 from stickslip.physics.mjwarp.stages import find_poses
@@ -32,7 +33,7 @@ def find_kinematics(m: Model, d: mjw.Data, *, poses_only: bool = False, worlds: 
             find_smooth(m, d, only_motion=True, write_velocities=bool(last), worlds=worlds)
         else:
             find_poses(m, d)
-            mjw.transmission(m, d)
+            transmission(m, d)
             private.actuator_velocity(m, d)
             mjw.com_vel(m, d)
         mjw.sensor_pos(m, d)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from stickslip.physics.mjwarp.data import extended
 from stickslip.physics.mjwarp.smooth.tables import Tables, make_order, make_tables
 from stickslip.physics.mjwarp.touches import Gaps, gaps_of
+from stickslip.physics.mjwarp.unfit import unfit_features
 
 _DAMPING = ("dof_damping", "dof_dampingpoly", "actuator_damping", "actuator_dampingpoly")
 _INTEGRATORS = (mujoco.mjtIntegrator.mjINT_EULER, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
@@ -84,7 +85,7 @@ def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None, given: mu
         batch_sizes: as for MuJoCo Warp's `put_model`
         given: the model that `with_margin` made this one from; None: it has not been used
     """
-    base = mjw.put_model(mjm, batch_sizes)
+    base = mjw.put_model(without_autoreset(mjm), batch_sizes)
 
     subtreenum = np.ones(mjm.nbody, dtype=np.int32)
     for body in range(mjm.nbody - 1, 0, -1):
@@ -128,15 +129,41 @@ _SEEN_EARLY = (
 """Geoms whose contacts are all found before they touch. Of other convex geoms only one point is found."""
 
 
+def without_autoreset(mjm: mujoco.MjModel) -> mujoco.MjModel:
+    """A copy of the model without the flag against automatic resets, which MuJoCo Warp refuses: it has none anyway."""
+    mjm = copy.copy(mjm)
+    mjm.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
+    return mjm
+
+
 def with_all_points(mjm: mujoco.MjModel) -> mujoco.MjModel:
     """A copy of the model with all points of two boxes.
 
     MuJoCo Warp has two routines for boxes. Its default sometimes returns one point of two faces, or none. The other,
-    for models without native convex collision, returns all of them, also before they touch.
+    for models without native convex collision, returns all of them, also before they touch. It knows no distance of
+    boxes that are apart: a model with a sensor of the distance between two boxes keeps the default.
     """
     mjm = copy.copy(mjm)
-    mjm.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)
+    if not _senses_distance_of_boxes(mjm):
+        mjm.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)
     return mjm
+
+
+_DISTANCES = tuple(int(getattr(mujoco.mjtSensor, f"mjSENS_GEOM{name}")) for name in ("DIST", "NORMAL", "FROMTO"))
+
+
+def _senses_distance_of_boxes(mjm: mujoco.MjModel) -> bool:
+    """Whether a sensor of distance, normal or segment is between two boxes, or two bodies that have some."""
+    boxes = mjm.geom_type == int(mujoco.mjtGeom.mjGEOM_BOX)
+
+    def has_box(kind: int, index: int) -> bool:
+        own = index == np.arange(mjm.ngeom) if kind == int(mujoco.mjtObj.mjOBJ_GEOM) else mjm.geom_bodyid == index
+        return bool(np.any(boxes & own))
+
+    return any(
+        has_box(mjm.sensor_objtype[i], mjm.sensor_objid[i]) and has_box(mjm.sensor_reftype[i], mjm.sensor_refid[i])
+        for i in np.flatnonzero(np.isin(mjm.sensor_type, _DISTANCES))
+    )
 
 
 def with_margin(mjm: mujoco.MjModel, speculative_margin: float) -> mujoco.MjModel:
@@ -158,11 +185,9 @@ def unsupported_features(mjm: mujoco.MjModel) -> list[str]:
         features.append(f"integrator {name} (use Euler or implicitfast)")
     if mjm.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP:
         features.append("sleeping (clear the sleep flag)")
-    if (mjm.actuator_trntype == int(mujoco.mjtTrn.mjTRN_BODY)).any():
-        features.append("adhesion actuators (MuJoCo Warp reads their moment from contact rows)")
     kinds = {mujoco.mjtEq(t).name.removeprefix("mjEQ_").lower() for t in mjm.eq_type}
     features += [f"equality constraint {kind}" for kind in sorted(kinds - {"connect", "weld", "joint", "tendon"})]
-    return features
+    return features + unfit_features(mjm)
 
 
 def warn_unused(mjm: mujoco.MjModel, why: str, stacklevel: int) -> None:

@@ -10,6 +10,7 @@ import warp as wp
 
 from stickslip.errors import InputError, Unsupported
 from stickslip.physics.mjwarp import private
+from stickslip.physics.mjwarp.adhesion import transmission
 from stickslip.physics.mjwarp.advance import advance
 from stickslip.physics.mjwarp.broadphase import collide
 from stickslip.physics.mjwarp.model import DataT, Model, ModelT
@@ -53,7 +54,7 @@ def fwd_position(m: ModelT, d: DataT, factorize: bool, make_rows: Callable[[Mode
         mjw.collision(m, d)
         mark_near(m, d)
     make_rows(m, d)
-    mjw.transmission(m, d)
+    transmission(m, d)
 
 
 def fwd_acceleration(m: Model, d: mjw.Data, factorize: bool = False) -> None:

@@ -15,6 +15,7 @@ import warp as wp
 from mujoco_warp._src import (
     collision_core,
     collision_driver,
+    collision_sdf,
     derivative,
     forward,
     math,
@@ -44,7 +45,9 @@ __all__ = [
     "energy_vel",
     "go_to_qpos0",
     "has_implicit_part",
+    "has_user_sdf",
     "integration_matrix",
+    "mean_of_normals",
     "mesh_missing",
     "narrowphase",
     "next_act",
@@ -66,6 +69,7 @@ __all__ = [
 ]
 
 tendon_armature = smooth.tendon_armature
+mean_of_normals = smooth._transmission_body_moment_scale
 bound_geoms = set_const._set_bound
 go_to_qpos0 = set_const._kinematics0
 qpos0_to_qpos = set_const._copy_qpos0_to_qpos
@@ -104,6 +108,12 @@ def sum_in_one_order() -> None:
 
     groups.in_one_order = True  # type: ignore[attr-defined]
     solver._jtdaj_groups_per_world = groups
+
+
+def has_user_sdf() -> bool:
+    """Whether a user has put functions in the place of those that only print that they are missing."""
+    both = (collision_sdf.user_sdf, collision_sdf.user_sdf_grad)
+    return all(function.func.__module__ != collision_sdf.__name__ for function in both)
 
 
 def has_implicit_part(m: mjw.Model) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import mujoco_warp as mjw
 
 from stickslip.physics.mjwarp import private
+from stickslip.physics.mjwarp.adhesion import transmission
 from stickslip.physics.mjwarp.model import Model
 from stickslip.physics.mjwarp.plan import MAIN, PlanStage, StepPlan
 from stickslip.physics.mjwarp.smooth.smooth import find_reactions
@@ -107,7 +108,15 @@ def streams_of(m: mjw.Model) -> Streams:
     """The streams that a step without constraint rows may use."""
     if any(vars(m.callback).values()):  # a callback may read anything
         return Streams()
-    coupled = m.nsensor or m.ntendon or m.nflex or m.has_fluid or m.flg_adhesion or m.opt.run_rne_postconstraint
+    coupled = (
+        m.nsensor
+        or m.ntendon
+        or m.nflex
+        or m.has_fluid
+        or m.flg_adhesion
+        or m.nacttrnbody
+        or m.opt.run_rne_postconstraint
+    )
     discrete = m.opt.integrator not in (mjw.IntegratorType.EULER, mjw.IntegratorType.IMPLICITFAST)
     return Streams(True, not (coupled or discrete or m.opt.enableflags & mjw.EnableBit.ENERGY))
 
@@ -150,7 +159,7 @@ def compose(
 
     def rows_and_transmission() -> None:
         rows()
-        mjw.transmission(m, d)
+        transmission(m, d)
 
     def velocity() -> None:
         mjw.fwd_velocity(m, d)
@@ -223,7 +232,8 @@ def _after_smooth(stage: PlanStage) -> PlanStage:
 
 def _reads_contacts_early(m: mjw.Model) -> bool:
     """Whether a stage before the contact forces reads contacts: sensors, adhesion."""
-    return bool(m.nsensorcollision + m.nsensortaxel or _has_early_contact_sensors(m) or m.flg_adhesion)
+    sensed = m.nsensorcollision + m.nsensortaxel or _has_early_contact_sensors(m)
+    return bool(sensed or m.flg_adhesion or m.nacttrnbody)
 
 
 def _has_early_contact_sensors(m: mjw.Model) -> bool:

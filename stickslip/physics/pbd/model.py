@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from stickslip.errors import InputError
 from stickslip.physics.mjwarp import data as warp_data
+from stickslip.physics.mjwarp.model import without_autoreset
 from stickslip.physics.pbd import colliders as solid
 from stickslip.physics.pbd import layout
 from stickslip.physics.pbd.clusters import boxes_around, clustered
@@ -225,7 +226,7 @@ def put_model(mjm: mujoco.MjModel, bodies: tuple[Body, ...]) -> Model:
     surface.priority = wp.array(mjm.geom_priority, dtype=int)
     return warp_data.extended(
         Model,
-        mjw.put_model(mjm),
+        mjw.put_model(without_autoreset(mjm)),
         bodies=bodies,
         shape=_make_shape(mjm, bodies, geoms),
         colliders=colliders,

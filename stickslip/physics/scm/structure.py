@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from stickslip.physics.mjwarp.unfit import singular_joints
 from stickslip.physics.scm.cloud import Cloud, check, cloud_of
 
 FREE, BALL, SLIDE, HINGE = (int(t) for t in (
@@ -175,7 +176,7 @@ def unsupported_features(mjm: mujoco.MjModel) -> list[str]:
             f"more than {MOST_PAIRS} pairs of geoms that may touch ({pairs}, each looked at in every step): "
             "take fewer bodies, or filter with contype and conaffinity"
         )
-    return found
+    return found + singular_joints(mjm)
 
 
 def shelves_of(clouds: Mapping[int, Cloud], ngeom: int) -> tuple[list[list[int]], NDArray[np.int64], NDArray[np.int64]]:

@@ -8,7 +8,8 @@ has not blown up; and some models are meant to be fast. A simulation that has go
 a few steps. `times_c`, the largest velocity over that in C, shows what the bound lets pass.
 
 Some models break in C too: their actuators or springs are too stiff for a step of 2 ms. They are run and shown, but do
-not count, since the contact has no part in it. In C a model is called broken when MuJoCo calls it so: beyond 1e10.
+not count, since the contact has no part in it. In C a model is called broken when MuJoCo calls it so: beyond 1e10,
+which it hides by starting anew unless it is told not to, as here.
 
 A model that a physics does not support is listed with the reason and counts as neither. Buffers get room for eight
 times the contacts and twice the rows that C had at most; what they drop all the same is noted. A model with more than
@@ -54,7 +55,8 @@ BLOWS_UP = "velocities beyond the bound: it blows up"
 class Settings:
     models: tuple[str, ...] = parameter(
         (ALL,),
-        "scenes, model files or files of mujoco_warp's test_data; all: every one, without the youngest scenes",
+        "scenes, model files or files of mujoco_warp's test_data; all: every one, without the youngest scenes; a "
+        "folder, such as a checkout of MuJoCo Menagerie: every model in it and below",
     )
     steps: int = parameter(10_000, "steps of a run, fewer for large models", low=MIN_STEPS, high=10_000_000)
     every: int = parameter(50, "steps between two commands", low=1, high=1_000_000)
@@ -95,12 +97,36 @@ def every_model() -> tuple[str, ...]:
     Models with plugins are left out: MuJoCo Warp leaves it to its user to write what those do.
     """
     found = [name for name in scenes.names() if name not in LATER]
-    for path in sorted(data_folder().rglob("*.xml")):
+    for path in moving_models(data_folder()):
         name = path.relative_to(data_folder()).as_posix()
+        if not load(name).nplugin:
+            found.append(name)
+    return tuple(found)
+
+
+def moving_models(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Every file in a folder, or below, that is a whole model in which something moves."""
+    found = []
+    for path in sorted(path for path in folder.rglob("*.xml") if path.is_file()):
         with contextlib.suppress(SceneError):  # a part of another model, or one whose meshes are not there
-            mjm = load(name)
-            if mjm.nv and not mjm.nplugin:
-                found.append(name)
+            if load(str(path)).nv:
+                found.append(path)
+    return found
+
+
+def expanded(models: Sequence[str]) -> tuple[str, ...]:
+    """The models with every one named in the place of `all` and of folders."""
+    found: list[str] = []
+    for name in models:
+        if name == ALL:
+            found += every_model()
+        elif pathlib.Path(name).is_dir():
+            inside = moving_models(pathlib.Path(name))
+            if not inside:
+                raise InputError(f"models: no file in {name!r} is a whole model in which something moves; name another")
+            found += map(str, inside)
+        else:
+            found.append(name)
     return tuple(found)
 
 
@@ -166,9 +192,9 @@ class Robust(Experiment[Settings]):
     def make_settings(
         self, given: Mapping[str, Any] | None = None, *, quick: bool = False, device: str | None = None
     ) -> Settings:
-        """As in `Experiment`, but with every model named in the place of "all", so that results store them."""
+        """As in `Experiment`, but with every model named in the place of "all" and folders: results store them."""
         made = super().make_settings(given, quick=quick, device=device)
-        return dataclasses.replace(made, models=every_model()) if made.models == (ALL,) else made
+        return dataclasses.replace(made, models=expanded(made.models))
 
     def cases(self, settings: Settings) -> Mapping[str, str | None]:
         if len(set(settings.models)) < len(settings.models):
@@ -217,6 +243,7 @@ class Robust(Experiment[Settings]):
             result.outcomes[label][EVERY_MODEL]["metrics"] = {
                 "sound": float(len(sound)),
                 "broken": float(len(fair) - len(sound)),
+                "not_finite": float(sum(not result.metric(label, case, "finite") for case in fair)),
                 "broken_in_c": float(len(models) - len(fair)),
                 "unsupported": float(len(result.unsupported(label))),
                 "overflow": float(sum(result.metric(label, case, "overflow") for case in models)),

@@ -13,6 +13,7 @@ from stickslip.physics.convex.step.newton import Options, solve_step
 from stickslip.physics.convex.step.order import order_trees, sort_islands
 from stickslip.physics.convex.step.rows import fill_equalities, fill_rows, joints_of, make_equalities
 from stickslip.physics.mjwarp import stages
+from stickslip.physics.mjwarp.adhesion import transmission
 from stickslip.physics.mjwarp.smooth.smooth import find_smooth, is_fused
 
 wp.set_module_options({"enable_backward": False})
@@ -42,7 +43,7 @@ def geometry(m: Model, problem: Problem) -> None:
     if m.opt.run_collision_detection:
         collide(m, problem)
     make_rows(m, d)
-    mjw.transmission(m, d)
+    transmission(m, d)
     mjw.fwd_velocity(m, d)
     stages.control(m, d)
     mjw.fwd_actuation(m, d)

@@ -1,0 +1,188 @@
+"""What the models of other projects brought to light: each once, in the smallest model that shows it."""
+
+import itertools
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+import warp as wp
+from mujoco_warp._src import collision_sdf
+
+import stickslip as ss
+from stickslip import comfree, conesweep, mjcf
+from stickslip.errors import Unsupported
+
+SLIDES = """<mujoco><worldbody><body>
+    <joint name="x" type="slide" axis="1 0 0"/><joint name="y" type="slide" axis="0 1 0"/>
+    <joint name="across" type="slide" axis="1 1 0" armature="{armature}"/><geom size=".05" mass="1"/></body></worldbody>
+  <actuator><motor joint="across" gear="2"/></actuator></mujoco>"""
+"""Three slides in a plane: any motion of the third is one of the others, so that M has no inverse."""
+
+
+@pytest.mark.parametrize("name", ["mujoco", "comfree", "cone-sweep", "icf", "cenic", "scm"])
+def test_joints_that_cannot_be_told_apart_are_refused(name: str) -> None:
+    """In single precision the accelerations were NaN, or noise of 1e7 m/s^2; MuJoCo in C warns and divides by 1e-15."""
+    with pytest.warns(UserWarning, match="singular"):  # MuJoCo's own
+        mjm = mjcf.load(SLIDES.format(armature=0))
+    with pytest.raises(Unsupported, match=f"{name} does not support: a singular inertia matrix.*'x'.*give.*armature"):
+        ss.PHYSICS[name]().check(mjm)
+
+
+def test_armature_tells_joints_apart(device: str) -> None:
+    sim = ss.Simulation(mjcf.load(SLIDES.format(armature=0.1)), ss.ConeSweep(), nworld=1, device=device)
+    sim.ctrl = np.ones((1, 1))
+    sim.step()
+    # the force acts on the third slide alone: 2 N move 0.1 kg, and the body, held by nothing else, stays
+    np.testing.assert_allclose(sim.qvel.numpy()[0] / 0.002, [-20.0 / 2**0.5, -20.0 / 2**0.5, 20.0], rtol=1e-4)
+
+
+APART = """<mujoco><worldbody>
+    <body name="b"><freejoint/><geom name="box" type="box" size=".1 .1 .1"/></body>
+    <body name="c" pos="0 0 .5"><geom name="other" type="box" size=".1 .2 .1" euler="0 0 30"/><geom size=".05"/></body>
+  </worldbody>
+  <sensor><distance {between} cutoff="1"/><normal {between} cutoff="1"/><fromto {between} cutoff="1"/></sensor>
+</mujoco>"""
+
+
+@pytest.mark.parametrize("between", ['geom1="box" geom2="other"', 'body1="c" geom2="box"', 'body1="b" body2="c"'])
+@pytest.mark.parametrize("name", ["comfree", "cone-sweep", "icf"])
+def test_distance_between_boxes(device: str, name: str, between: str) -> None:
+    """The sensor said `cutoff`, since the routine that finds all points of two boxes knows none that are apart."""
+    mjm = mjcf.load(APART.format(between=between))
+    mjd = mujoco.MjData(mjm)
+    mujoco.mj_forward(mjm, mjd)
+    sim = ss.Simulation(mjm, ss.PHYSICS[name](), nworld=1, device=device)
+    sim.forward()
+    got = sim.sensordata.numpy()[0]
+    assert 0.29 < got[0] < 0.31
+    # where two faces lie above each other, the segment may be anywhere between them
+    np.testing.assert_allclose(
+        np.r_[got[:4], got[6], got[9]], np.r_[mjd.sensordata[:4], mjd.sensordata[[6, 9]]], atol=1e-4
+    )
+
+
+ADHESION = """<mujoco><option cone="{cone}" integrator="{integrator}"/><worldbody>
+    <geom type="plane" size="9 9 1"/>
+    <body name="a" pos="0 0 .099"><freejoint/>
+      <geom type="box" size=".1 .1 .1" condim="{condim}" euler="5 3 0"/>
+      <body name="b" pos="0 0 .2"><joint axis="0 1 0" damping=".1"/><joint axis="1 0 0"/>
+        <geom size=".05" pos=".2 0 .01" margin=".02"/></body></body>
+    <body name="c" pos=".2 0 .4"><joint type="slide" axis="0 0 1"/><geom size=".05" gap=".06"/>
+      <geom type="capsule" size=".02 .1" pos="9 0 -.282" euler="0 90 0"/></body>
+    <body name="far" pos="3 0 .1005"><freejoint/><geom size=".1"/></body>
+  </worldbody>
+  <actuator><adhesion body="a" gain="7" ctrlrange="0 1"/><adhesion body="b" gain="3" ctrlrange="0 1"/>
+    <adhesion body="c" gain="2" ctrlrange="0 1"/><adhesion body="far" gain="9" ctrlrange="0 1"/></actuator></mujoco>"""
+"""Contacts that touch, within a margin, within a gap, and one that is nearer than a physics looks ahead."""
+
+
+@pytest.mark.parametrize("name, cone, integrator, condim", [
+    ("comfree", "pyramidal", "Euler", 3),
+    ("cone-sweep", "elliptic", "implicitfast", 4),
+    ("cone-sweep", "pyramidal", "Euler", 1),
+    ("icf", "pyramidal", "Euler", 6),
+    ("cenic", "elliptic", "Euler", 3),
+])  # fmt: skip
+def test_adhesion_actuators_pull_as_in_c(device: str, name: str, cone: str, integrator: str, condim: int) -> None:
+    """Forces on dofs, from the geometry of contacts, in two worlds with controls of their own."""
+    mjm = mjcf.load(ADHESION.format(cone=cone, integrator=integrator, condim=condim))
+    sim = ss.Simulation(mjm, ss.PHYSICS[name](), nworld=2, device=device)
+    sim.ctrl = ctrl = np.array([[1.0, 0.5, 0.8, 1.0], [0.0, 0.3, 0.6, 1.0]])
+    sim.forward()
+    for world in range(2):
+        mjd = mujoco.MjData(mjm)
+        mjd.ctrl[:] = ctrl[world]
+        mujoco.mj_forward(mjm, mjd)
+        assert np.count_nonzero(np.abs(mjd.qfrc_actuator[:9]) > 0.1) > 3
+        # an edge of a tilted box: MuJoCo in C and the routine for all points place it a little differently
+        np.testing.assert_allclose(sim.d.qfrc_actuator.numpy()[world], mjd.qfrc_actuator, atol=2e-3)
+
+
+CEILING = """<mujoco><worldbody>
+    <geom type="box" size="1 1 .1" pos="0 0 1.1"/>
+    <body name="ball" pos="0 0 .9"><freejoint/><geom size=".1" mass="1" gap=".01"/></body></worldbody>
+  <actuator><adhesion body="ball" gain="20" ctrlrange="0 1"/></actuator></mujoco>"""
+
+
+@pytest.mark.parametrize("name", ["comfree", "cone-sweep", "icf", "cenic"])
+def test_adhesion_holds_a_ball_at_the_ceiling(device: str, name: str) -> None:
+    """20 N hold 9.81 N; 8 N do not, and the ball falls freely once it is beyond the gap."""
+    sim = ss.Simulation(mjcf.load(CEILING), ss.PHYSICS[name](), nworld=2, device=device)
+    sim.ctrl = np.array([[1.0], [0.4]])
+    sim.step(200)
+    height, speed = sim.qpos.numpy()[:, 2], sim.qvel.numpy()[:, 2]
+    assert abs(height[0] - 0.9) < 2e-3 and abs(speed[0]) < 1e-2
+    assert height[1] < 0.7 and speed[1] < -2.0
+
+
+@pytest.mark.parametrize("module", [conesweep, comfree])
+def test_adhesion_behind_mujoco_warps_names(device: str, module: Any) -> None:
+    """The function by itself, and the two halves of a step."""
+    mjm = mjcf.load(CEILING)
+    mjd = mujoco.MjData(mjm)
+    mjd.ctrl[:] = 1.0
+    mujoco.mj_forward(mjm, mjd)
+    m, d = module.put_model(mjm), module.put_data(mjm, mjd)
+    d.actuator_moment.zero_()
+    module.collision(m, d)
+    module.transmission(m, d)
+    np.testing.assert_allclose(d.actuator_moment.numpy()[0, :6], [0, 0, 1, 0, 0, 0], atol=1e-6)
+    d.qfrc_actuator.zero_()
+    module.step1(m, d)
+    module.step2(m, d)
+    np.testing.assert_allclose(d.qfrc_actuator.numpy()[0], mjd.qfrc_actuator, atol=1e-5)
+    assert mjd.qfrc_actuator[2] == pytest.approx(20.0)
+
+
+def castle(n: int) -> str:
+    """A cube of n x n x n sticky balls, a little pressed together."""
+    at = itertools.product(range(n), repeat=3)
+    ball = '<body pos="{} {} {}"><freejoint/><geom size=".05" mass=".05" gap=".01" adhesion=".6"/></body>'
+    balls = (ball.format(0.1 * x, 0.1 * y, 0.05 + 0.099 * z) for x, y, z in at)
+    return f'<mujoco><worldbody><geom type="plane" size="9 9 1"/>{"".join(balls)}</worldbody></mujoco>'
+
+
+@pytest.mark.parametrize("name", ["cone-sweep", "icf", "cenic"])
+def test_a_sand_castle_stands(device: str, name: str) -> None:
+    """Sticky balls pushed each other away faster and faster."""
+    sim = ss.Simulation(mjcf.load(castle(2)), ss.PHYSICS[name](), nworld=1, device=device)
+    start = sim.qpos.numpy().copy()
+    for _ in range(5):
+        sim.step(20)
+        assert np.abs(sim.qvel.numpy()).max() < 0.05
+    np.testing.assert_allclose(sim.qpos.numpy(), start, atol=2e-3)
+
+
+TORUS = """<mujoco><extension><plugin plugin="mujoco.sdf.torus"><instance name="torus"/></plugin></extension>
+  <asset><mesh name="torus"><plugin instance="torus"/></mesh></asset>
+  <worldbody><geom type="plane" size="9 9 1"/><body pos="0 0 1"><freejoint/>
+    <geom name="ring" type="sdf" mesh="torus"><plugin instance="torus"/></geom></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("name", ["mujoco", "comfree", "cone-sweep", "icf", "cenic", "pbd-r", "scm"])
+def test_signed_distances_of_plugins_are_refused(name: str) -> None:
+    """MuJoCo Warp printed a line for every distance and took it as 0: a nut and a bolt flew apart."""
+    with pytest.raises(Unsupported, match=f"{name} does not support: .*plugin"):
+        ss.PHYSICS[name]().check(mjcf.load(TORUS))
+
+
+def test_signed_distances_of_plugins_with_their_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who have given MuJoCo Warp the functions are not refused."""
+
+    @wp.func
+    def distance(p: wp.vec3, attr: collision_sdf.vec_pluginattr, sdf_type: int) -> float:
+        return wp.length(p) - 0.5
+
+    for name in ("user_sdf", "user_sdf_grad"):
+        monkeypatch.setattr(collision_sdf, name, distance)
+    ss.ConeSweep().check(mjcf.load(TORUS))
+
+
+@pytest.mark.parametrize("name", ["mujoco", "comfree", "cone-sweep", "icf", "cenic", "pbd-r"])
+def test_the_flag_against_automatic_resets_is_honoured(name: str) -> None:
+    """Nothing here resets itself; the model itself keeps the flag."""
+    flag = '<option><flag autoreset="disable"/></option>'
+    mjm = mjcf.load(f'<mujoco>{flag}<worldbody><body><freejoint/><geom size=".05"/></body></worldbody></mujoco>')
+    ss.PHYSICS[name]().check(mjm)
+    assert mjm.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_AUTORESET
