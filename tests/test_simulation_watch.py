@@ -105,7 +105,7 @@ def test_a_state_that_is_not_finite(sim: ss.Simulation, tmp_path: pathlib.Path) 
         qvel[2, 7] = 3e12
         sim.qvel = qvel
         sim.step(2)
-        assert kinds(watch) == [("not finite", 2, 4, "trunk")] or kinds(watch)[0][:3] == ("not finite", 2, 4)
+        assert kinds(watch)[0][:3] == ("not finite", 2, 4)
         health = sim.health()
         assert not health.ok and any("world 2, step 4" in message for message in health.messages)
         assert watch.counts["not finite"].tolist() == [0, 0, 1, 0]
@@ -113,7 +113,7 @@ def test_a_state_that_is_not_finite(sim: ss.Simulation, tmp_path: pathlib.Path) 
     assert again.found is not None and again.steps == 1
 
 
-@pytest.mark.parametrize("name", ["mujoco", "comfree"])
+@pytest.mark.parametrize("name", ["mujoco", "icf"])
 def test_energy_from_nothing(name: str, device: str, tmp_path: pathlib.Path) -> None:
     """It comes again from its file with the same figure, bit for bit on a CPU; with rigid contact it does not come."""
     sim = ss.Simulation(OVERLAP, ss.PHYSICS[name](), nworld=3, device=device)
@@ -138,7 +138,7 @@ def test_what_actuators_and_inputs_do_is_no_event(sim: ss.Simulation) -> None:
     with sim.watch() as watch:
         sim.step(20)
         assert not [event for event in watch.events if event.kind == "energy"]
-    assert np.abs(sim.qvel.numpy()).max() > 20.0
+    assert np.abs(sim.qvel.numpy()).max() > 10.0
     sim.reset()
 
 
@@ -243,7 +243,8 @@ def test_rollouts_that_advance_are_watched(sim: ss.Simulation, tmp_path: pathlib
     ctrl = np.zeros((6, 1))
     ctrl[3:] = 4000.0
     with sim.watch(tmp_path, limits=Limits(joint=0.1)) as watch:
-        sim.rollout(ctrl, advance=True)
+        with pytest.warns(ss.HealthWarning, match="joint"):
+            sim.rollout(ctrl, advance=True)
         event = next(event for event in watch.events if event.kind == "joint")
     stored = watching.load(event.file)
     assert stored.ctrl[:, 0, 0].tolist() == [0.0, 0.0, 0.0, *[4000.0] * (event.step - 3)]

@@ -51,7 +51,7 @@ def thickness(mjm: mujoco.MjModel) -> NDArray[np.float32]:
     """The thinnest extent of each geom, m; infinite for planes, height fields and what has none, (ngeom,)."""
     kinds = mujoco.mjtGeom
     size, found = mjm.geom_size, np.full(mjm.ngeom, np.inf)
-    for geom, kind in enumerate(mjm.geom_type):
+    for geom, kind in enumerate(map(kinds, mjm.geom_type)):
         if kind in (kinds.mjGEOM_SPHERE, kinds.mjGEOM_CAPSULE):
             found[geom] = 2.0 * size[geom, 0]
         elif kind == kinds.mjGEOM_CYLINDER:
