@@ -4,6 +4,7 @@ from typing import Any
 
 from stickslip.bench.experiment import Experiment
 from stickslip.bench.experiments.accuracy.energy import Energy
+from stickslip.bench.experiments.accuracy.fuzz import Fuzz
 from stickslip.bench.experiments.accuracy.robust import Robust
 from stickslip.bench.experiments.accuracy.soak import Soak
 from stickslip.bench.experiments.accuracy.work_precision import WorkPrecision
@@ -76,6 +77,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         WorkPrecision(),
         Robust(),
         Soak(),
+        Fuzz(),
         PushCubes(),
         SoftDistance(),
         ForceProfile(),

@@ -120,14 +120,14 @@ def command(rng: np.random.Generator, physics: str, model: Path, out: Path) -> l
     def pick(*options: Any) -> Any:
         return options[int(rng.integers(len(options)))]
 
-    scene = pick(str(model), str(model), "stack", "no-such", "", "stack:count=0", "stack:count=x", "-1", "\u00e9\u4e2d", ".")
+    scene = pick(*[str(model)] * 6, "stack", "no-such", "", "stack:count=0", "stack:count=x", "-1", "\u00e9\u4e2d", ".")
     number = pick("1", "2", "0", "-3", "nan", "1e3", "", "x", "99999999999999999999")
-    chosen = pick(physics, physics, "no-such", f"{physics}:no=1", f"{physics}:", f"{physics}:a=b=c", "")
+    chosen = pick(*[physics] * 6, "no-such", f"{physics}:no=1", f"{physics}:", f"{physics}:a=b=c", "")
     kind = int(rng.integers(7))
     if kind <= 2:
-        args = ["run", scene, "--physics", chosen, "--device", pick("cpu", "cpu", "cuda:9", "x"), "--steps", "2"]
-        args += pick([], ["--nworld", number], ["--nconmax", number], ["--timestep", number])
-        return args + pick([], ["--out", str(pick(out, "/dev/null/x", ""))])
+        args = ["run", scene, "--physics", chosen, "--device", pick(*["cpu"] * 6, "cuda:9", "x"), "--steps", "2"]
+        args += pick([], [], ["--nworld", number], ["--nconmax", number], ["--timestep", number])
+        return args + pick([], ["--out", str(pick(out, out, "/dev/null/x", ""))])
     if kind == 3:
         return ["replay", pick(str(model), "no-such.npz", ""), "--physics", chosen]
     if kind == 4:

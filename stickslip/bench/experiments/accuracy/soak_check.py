@@ -1,6 +1,5 @@
 """What a watch should have found in worlds, looked for on the host, in NumPy and MuJoCo in C: nothing may be silent."""
 
-import copy
 from collections.abc import Mapping
 
 import mujoco
@@ -25,7 +24,7 @@ class HostCheck:
     """
 
     def __init__(self, mjm: mujoco.MjModel, limits: Limits) -> None:
-        self.mjm, self.limits = copy.copy(mjm), limits  # masses are written into it
+        self.mjm, self.limits = mjm, limits
         self._mjd = mujoco.MjData(self.mjm)
         self._gap = thickness(mjm)
         free = not mjm.nu and not mjm.jnt_stiffness.any() and not mjm.tendon_stiffness.any() and not mjm.neq
@@ -80,16 +79,18 @@ class HostCheck:
     def energy(
         self, qpos: NDArray[np.floating], qvel: NDArray[np.floating], masses: Mapping[str, NDArray[np.floating]]
     ) -> tuple[float, float]:
-        """Kinetic energy of a world with its masses, and the sum with that in the field of gravity, J, by C."""
-        mjd = self._mjd
-        for name, value in masses.items():
-            getattr(self.mjm, name)[:] = value
+        """Kinetic energy of a world with its masses, and the sum with that in the field of gravity, J, by C's poses."""
+        mjm, mjd = self.mjm, self._mjd
         mjd.qpos[:], mjd.qvel[:] = qpos, qvel
-        mujoco.mj_fwdPosition(self.mjm, mjd)
-        mujoco.mj_fwdVelocity(self.mjm, mjd)
-        mujoco.mj_energyPos(self.mjm, mjd)
-        mujoco.mj_energyVel(self.mjm, mjd)
-        return float(mjd.energy[1]), float(mjd.energy.sum())
+        mujoco.mj_kinematics(mjm, mjd)
+        mujoco.mj_comPos(mjm, mjd)
+        mujoco.mj_comVel(mjm, mjd)
+        mass, inertia = (masses.get(name, getattr(mjm, name)) for name in ("body_mass", "body_inertia"))
+        kinetic, local = 0.5 * float(mjm.dof_armature @ mjd.qvel**2), np.zeros(6)
+        for body in range(1, mjm.nbody):
+            mujoco.mj_objectVelocity(mjm, mjd, mujoco.mjtObj.mjOBJ_BODY, body, local, 1)
+            kinetic += 0.5 * float(inertia[body] @ local[:3] ** 2 + mass[body] * local[3:] @ local[3:])
+        return kinetic, kinetic - float(mass @ (mjd.xipos @ mjm.opt.gravity))
 
     def gained(self, before: tuple[float, float], after: tuple[float, float]) -> bool:
         """Whether energy came from nothing between two states, in a model where only contacts act."""
