@@ -143,7 +143,9 @@ def _body(parent: Element, number: int, top: bool, free_only: bool, draw: Draw, 
         _joints(body, name, draw, have)
     if draw.chance(0.2):
         a, b = (float(draw.size(0.01)) for _ in range(2))
-        SubElement(body, "inertial", pos=draw.vector(0.02), mass=draw.size(1.0), diaginertia=f"{a:.6g} {b:.6g} {max(a, b):.6g}")
+        SubElement(
+            body, "inertial", pos=draw.vector(0.02), mass=draw.size(1.0), diaginertia=f"{a:.6g} {b:.6g} {max(a, b):.6g}"
+        )
     for index in range(draw.some(1, 2)):
         _geom(body, f"{name}_g{index}", free_only, draw, have)
     SubElement(body, "site", name=f"{name}_s", pos=draw.vector(0.05), size=draw.size(0.02))
@@ -175,7 +177,9 @@ def _joints(body: Element, name: str, draw: Draw, have: "parts.Have") -> None:
                 joint.set(key, draw.size(usual))
         if draw.chance(0.4):
             joint.set("limited", "true")
-            joint.set("range", f"0 {draw.size(60.0)}" if kind == "ball" else draw.interval(0.3 if kind == "slide" else 60.0))
+            joint.set(
+                "range", f"0 {draw.size(60.0)}" if kind == "ball" else draw.interval(0.3 if kind == "slide" else 60.0)
+            )
             have.limited.append(joint.get("name", ""))
             if draw.chance(0.3):
                 joint.set("solreflimit", draw.sizes(0.02, 1.0))

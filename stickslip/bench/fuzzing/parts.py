@@ -161,7 +161,9 @@ def _actuators(root: Element, draw: "Draw", have: Have) -> None:
 
 _OF_SITE = "touch accelerometer velocimeter gyro force torque magnetometer rangefinder".split()
 _OF_BODY = "subtreecom subtreelinvel subtreeangmom".split()
-_OF_FRAME = "framepos framequat framexaxis frameyaxis framezaxis framelinvel frameangvel framelinacc frameangacc".split()
+_OF_FRAME = (
+    "framepos framequat framexaxis frameyaxis framezaxis framelinvel frameangvel framelinacc frameangacc".split()
+)
 _OF_NOTHING = "clock e_potential e_kinetic".split()
 
 

@@ -187,7 +187,9 @@ class Watch:
         sim = self._sim
         tree = kinetics.Tree()
         for name in _FIXED:
-            setattr(tree, name, wp.array(np.array(getattr(sim.mjm, name), dtype=np.int32), dtype=int, device=sim.device))
+            setattr(
+                tree, name, wp.array(np.array(getattr(sim.mjm, name), dtype=np.int32), dtype=int, device=sim.device)
+            )
         for name, kind in _PER_WORLD.items():
             setattr(tree, name, self._field(name, kind))
         tree.gravity, tree.timestep = self._field("gravity", wp.vec3), self._field("timestep", float)

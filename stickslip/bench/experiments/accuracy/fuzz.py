@@ -81,7 +81,9 @@ class Fuzz(Experiment[Settings]):
                 for _, first, ending in faults.values():
                     _write(pathlib.Path(settings.failures), worker, first, ending, settings)
             memory = worker.memory
-        told = [f"{ending.what}, {count} times, first {first}: {ending.why}" for count, first, ending in faults.values()]
+        told = [
+            f"{ending.what}, {count} times, first {first}: {ending.why}" for count, first, ending in faults.values()
+        ]
         metrics = {
             "cases": float(total),
             **{what: float(count) for what, count in counts.items()},

@@ -121,7 +121,9 @@ class Soak(Experiment[Settings]):
 
     def draw(self, result: Result) -> Any:
         labels = result.ran(EVERY_MODEL)
-        fig, axes = style.figure("soak: events that the watch reported, per 10^6 world-steps", 1, 1, width=9.0, height=4.2)
+        fig, axes = style.figure(
+            "soak: events that the watch reported, per 10^6 world-steps", 1, 1, width=9.0, height=4.2
+        )
         ax = axes[0][0]
         for place, label in enumerate(labels):
             below = 0.0
@@ -131,7 +133,9 @@ class Soak(Experiment[Settings]):
                 ax.barh(place, rate, 0.7, left=below, color=colour, label=kind)
                 below += rate
             steps, silent = (result.metric(label, EVERY_MODEL, name) for name in ("world_steps", "silent"))
-            ax.text(below, place, f"  {style.number(below)} in {steps:.3g}; silent: {silent:.0f}", va="center", fontsize=8)
+            ax.text(
+                below, place, f"  {style.number(below)} in {steps:.3g}; silent: {silent:.0f}", va="center", fontsize=8
+            )
         ax.set_yticks(range(len(labels)), [style.short(label) for label in labels])
         ax.invert_yaxis()
         ax.set_xlabel("events per 10^6 world-steps")
