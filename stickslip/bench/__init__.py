@@ -4,7 +4,9 @@ from typing import Any
 
 from stickslip.bench.experiment import Experiment
 from stickslip.bench.experiments.accuracy.energy import Energy
+from stickslip.bench.experiments.accuracy.fuzz import Fuzz
 from stickslip.bench.experiments.accuracy.robust import Robust
+from stickslip.bench.experiments.accuracy.soak import Soak
 from stickslip.bench.experiments.accuracy.work_precision import WorkPrecision
 from stickslip.bench.experiments.depth.bullet import Bullet
 from stickslip.bench.experiments.depth.kern import Kern
@@ -79,6 +81,8 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         Energy(),
         WorkPrecision(),
         Robust(),
+        Soak(),
+        Fuzz(),
         PushCubes(),
         SoftDistance(),
         ForceProfile(),

@@ -17,6 +17,7 @@ from stickslip.cli.commands.identify import Identify
 from stickslip.cli.commands.learn import Envs, Play, ScorePolicy, Train
 from stickslip.cli.commands.plan import Plan, Tasks
 from stickslip.cli.commands.points import Points
+from stickslip.cli.commands.replay import Replay
 from stickslip.cli.commands.retarget import Motions, Retarget
 from stickslip.cli.commands.run import Run, refuse_former
 from stickslip.cli.commands.scenes import Physics, Scenes
@@ -27,6 +28,7 @@ from stickslip.errors import InputError, StickslipError
 
 Command = (
     Annotated[Run, tyro.conf.subcommand(name="run")]
+    | Annotated[Replay, tyro.conf.subcommand(name="replay")]
     | Annotated[Scenes, tyro.conf.subcommand(name="scenes")]
     | Annotated[Physics, tyro.conf.subcommand(name="physics")]
     | Annotated[Points, tyro.conf.subcommand(name="points")]

@@ -15,6 +15,8 @@ from stickslip.simulation.growth import Growth
 from stickslip.simulation.observation import Observation
 from stickslip.simulation.recorder import Recorder, recorded
 from stickslip.simulation.trajectory import Trajectory
+from stickslip.simulation.watching.limits import Limits
+from stickslip.simulation.watching.watch import Watch
 from stickslip.state import State
 
 if TYPE_CHECKING:
@@ -24,13 +26,15 @@ if TYPE_CHECKING:
 class Recording(Observation):
     """The part of `Simulation` that advances its worlds, and keeps what they go through."""
 
-    __slots__ = ("_captured_rollout", "_growth", "_recorders")
+    __slots__ = ("_captured_rollout", "_given", "_growth", "_recorders", "_watches")
 
     def __init__(self) -> None:
         Observation.__init__(self)
         self._captured_rollout: rollout.Captured | None = None
         self._growth: Growth | None = None
-        self._recorders: list[Recorder] = []
+        self._recorders: list[Recorder | Watch] = []
+        self._watches: list[Watch] = []
+        self._given: set[str] = set()  # fields of the model that were set
 
     def _advance(self, n: int, progress: bool = False) -> None:
         """Take n steps, with samples for open recorders."""
@@ -115,3 +119,20 @@ class Recording(Observation):
             buffer: samples that the device holds before they are copied to the host
         """
         return Recorder(cast("Simulation", self), path, outputs, every=every, last=last, worlds=worlds, buffer=buffer)
+
+    def watch(
+        self, folder: str | os.PathLike[str] | None = None, *, limits: Limits | None = None, most: int = 64
+    ) -> Watch:
+        """Watch all worlds from now on, until the end of a `with` block or `close()` of what this gives.
+
+        After each step every world is checked on the device: whether it is finite, gains energy from nothing, is deeper
+        in something than it is thick, has joints beyond their limits, or dropped contacts. `health()` has what was
+        found at the step where it happened, with world and body. Steps and rollouts that `advance` are watched, one
+        step at a time; open-loop rollouts that go back are not.
+
+        Args:
+            folder: where each event is written as a file for `stickslip replay`; None: nowhere
+            limits: what is allowed
+            most: events that are kept and written; more are counted only
+        """
+        return Watch(cast("Simulation", self), folder, limits, most)

@@ -269,6 +269,7 @@ class Simulation(Recording):
     def _write_fields(self, fields: Mapping[str, Any], mask: wp.array | None) -> None:
         before = self.physics.captured(self._m)
         self._m = self.physics.set_model(self._m, self.d, fields, mask, self._refused)
+        self._given.update(fields)
         if self.physics.captured(self._m) != before:
             self._graph = None
 
@@ -320,9 +321,12 @@ class Simulation(Recording):
         return self.physics.contact_count(self._m, self.d)
 
     def health(self) -> Health:
-        """Overflow (and the knob to raise), worlds that are no longer finite, most contacts seen."""
+        """Overflow (and the knob to raise), worlds that are no longer finite, events of a watch, most contacts seen."""
         with self._on_device():
             health = self.physics.health(self._m, self.d)
+            events = tuple(message for watch in self._watches for message in watch.messages)
+        if events:
+            health = dataclasses.replace(health, failures=(*health.failures, *events))
         refused = int(self._refused.numpy()[0])
         if not refused:
             return health

@@ -75,6 +75,8 @@ def reset(sim: "Simulation", mask: Any, state: State | None, keyframe: int | str
     sim._warned = False
     if mask is None:
         sim._refused.zero_()
+        for watch in sim._watches:
+            watch.clear()
 
 
 def numbers(worlds: int | slice | ArrayLike, nworld: int) -> NDArray[np.integer]:
@@ -89,14 +91,19 @@ def check(sim: "Simulation", state: State) -> None:
     """Raise InputError unless a state is for this simulation; its arrays on the host are checked in full."""
     if not isinstance(state, State):
         raise InputError(f"state must be a stickslip.State, got {type(state).__name__}")
+    check_structure(sim, state)
+    own = sim.physics.arrays(sim._m, sim.d)
+    shapes = {name: arrays.shape_of(array) for name, array in own.items()}
+    dataclasses.replace(state, **dict.fromkeys(_on_device(sim, state))).check(shapes)
+
+
+def check_structure(sim: "Simulation", state: State) -> None:
+    """Raise InputError if a state is of a model of another structure."""
     if state.model and state.model != digest(sim.mjm):
         raise InputError(
             f"the state is of another model (digest {state.model[:8]}, this one has {digest(sim.mjm)[:8]}): names, "
             "trees, joints or geoms differ; if its numbers fit all the same, take state.without_memory()"
         )
-    own = sim.physics.arrays(sim._m, sim.d)
-    shapes = {name: arrays.shape_of(array) for name, array in own.items()}
-    dataclasses.replace(state, **dict.fromkeys(_on_device(sim, state))).check(shapes)
 
 
 def _on_device(sim: "Simulation", state: State) -> dict[str, wp.array]:
