@@ -180,9 +180,7 @@ def kept(path: Path) -> dict[str, Any]:
         stored = json.loads(path.read_text())
         if {**stored, "parts": []} == found:
             return stored
-        raise SystemExit(
-            f"{path} has figures of another machine or other versions: choose another --out"
-        )
+        raise SystemExit(f"{path} has figures of another machine or other versions: choose another --out")
     return found
 
 
