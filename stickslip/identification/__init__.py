@@ -4,6 +4,12 @@ from stickslip.identification.fit import Estimate as Estimate
 from stickslip.identification.fit import Fit as Fit
 from stickslip.identification.identify import identify as identify
 from stickslip.identification.measure import Measure as Measure
+from stickslip.identification.pad import Ball as Ball
+from stickslip.identification.pad import Flat as Flat
+from stickslip.identification.pad import Law as Law
+from stickslip.identification.pad import PadFit as PadFit
+from stickslip.identification.pad import Press as Press
+from stickslip.identification.pad import fit_pad as fit_pad
 from stickslip.identification.parameter import Parameter as Parameter
 from stickslip.identification.parameters import Armature as Armature
 from stickslip.identification.parameters import Delay as Delay

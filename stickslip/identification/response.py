@@ -10,7 +10,7 @@ import dataclasses
 
 import numpy as np
 
-from stickslip.identification.search import EDGE, Array, Evaluate, cost
+from stickslip.identification.search import EDGE, Array, Evaluate, cost, jacobians, polish
 
 _ROUNDS = 10
 _FIRST, _LEAST = 0.1, 0.001
@@ -25,6 +25,8 @@ _PRIOR = 1.0 / EDGE**2
 """Weight of a coordinate of 0, so that what no measurement depends on stays finite."""
 _MOVES = 3
 """Regressions over many points, at most; there is another one if the best point is outside of the region."""
+_ITERATIONS, _DIFFERENCE = 50, 1e-5
+"""Of least squares on a formula, at most, and the differences of its Jacobian."""
 _STILL = 0.1
 """A step of fewer standard errors is the last."""
 
@@ -88,6 +90,15 @@ def settle(evaluate: Evaluate, z: Array, seed: int) -> Response:
     if after < before + 1.0:
         return best
     return _average(evaluate, first, np.full(len(z), _FIRST), rng)  # smooth only where it ended
+
+
+def differentiate(evaluate: Evaluate, z: Array) -> Response:
+    """The response of a formula, which does not jump, at the end of Levenberg-Marquardt from a point."""
+    free = np.ones((1, len(z)), dtype=bool)
+    placed, costs, _ = polish(evaluate, z[None], free, _ITERATIONS)
+    _, slopes = jacobians(evaluate, placed, free, np.full(placed.shape, _DIFFERENCE))
+    normal = slopes[0].T @ slopes[0]
+    return Response(placed[0], float(costs[0]), normal, 0.0, 0.0, np.zeros(normal.shape))
 
 
 def _average(evaluate: Evaluate, z: Array, width: Array, rng: np.random.Generator) -> Response:

@@ -57,7 +57,13 @@ class Solution:
 
 
 def solve(
-    problem: Problem, parameters: Sequence[Parameter], generations: int, seed: int, told: Callable[[str], None]
+    problem: Problem,
+    parameters: Sequence[Parameter],
+    generations: int,
+    seed: int,
+    told: Callable[[str], None],
+    *,
+    smooth: bool = False,
 ) -> Solution:
     """The best parameters and their intervals.
 
@@ -67,6 +73,7 @@ def solve(
         generations: of CMA-ES, at most
         seed: of random numbers
         told: is told what is done
+        smooth: whether residuals are a formula, which does not jump; least squares then end the search
     """
     coordinates = search.Coordinates(parameters)
 
@@ -82,7 +89,7 @@ def solve(
     found = search.sample(evaluate, len(parameters), problem.candidates, generations, seed, tell)
     z = found.z
     for _ in range(_RESTARTS):  # a profile may find something better
-        around = response.settle(evaluate, z, seed)
+        around = response.differentiate(evaluate, z) if smooth else response.settle(evaluate, z, seed)
         scale = max(1.0, around.cost / max(1, n - len(parameters)) / around.floor**2)
         found = dataclasses.replace(found, z=around.z, cost=float(search.cost(evaluate(around.z[None]))[0]))
         curves: list[profiles.Profile] = []

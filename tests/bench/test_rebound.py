@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from stickslip.bench.experiments.identification.rebound import first_rebound, leaves, rises
+from stickslip.bench import runner
+from stickslip.bench.experiments.identification.rebound import Rebound, first_rebound, leaves, rises
+from stickslip.bench.result import load
 
 pytest.importorskip("cmaes")
 
@@ -34,3 +36,16 @@ def test_the_first_rebound_counts():
     found = first_rebound(np.stack([again, never, still_rising]))
     assert found == pytest.approx([0.12, 0.0, 0.1], abs=1e-9)
     assert first_rebound(bounce[None, :500])[0] == pytest.approx(bounce[499])
+
+
+def test_dissipation_is_found_by_an_integrator_that_keeps_the_speed_and_not_by_one_that_loses_it(tmp_path):
+    methods = ["cenic", "cenic:accuracy=1e-5,scheme=trapezoid"]
+    settings = {"dissipations": "0.4", "heights": "0.1", "tested": "0.2", "generations": 5, "worlds": 16}
+    result = load(runner.run(Rebound(), tmp_path, methods=methods, device="cpu", settings=settings))
+    case = result.cases[0]
+    assert abs(result.metric(methods[1], case, "dissipation_error_percent")) < 3.0
+    assert result.metric(methods[1], case, "inside") == 1.0
+    assert abs(result.metric(methods[1], case, "tested_error_percent")) < 1.0
+    assert result.metric(methods[0], case, "dissipation") < 0.37  # what is lost beside it
+    exact = result.series(methods[0], case, "exact")
+    assert exact == pytest.approx([rises(h, 0.4, math.sqrt(2e4)) for h in (0.1, 0.2)], rel=1e-5)

@@ -103,7 +103,7 @@ class Coverage(Experiment[Settings]):
             score
             for name in PARAMETERS
             for score in (
-                Score(f"intervals of {name} that hold it, of {settings.times}", CASE, f"{name}_held", "", "high"),
+                Score(f"{name} inside its interval, of {settings.times} times", CASE, f"{name}_held", "", "high"),
                 Score(f"error of {name}, root mean square", CASE, f"{name}_error_percent", "%"),
             )
         ]  # fmt: skip

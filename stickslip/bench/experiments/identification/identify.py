@@ -101,8 +101,8 @@ class Identify(Experiment[Settings]):
             for score in (
                 Score(f"friction of a pushed T, {case}", case, "friction_error_percent", "%", absent="not identified"),
                 Score(f"mass of that T, {case}", case, "mass_error_percent", "%", absent="not identified"),
-                Score(f"residual over that of a right model, {case}", case, "residual_of_right"),
-                Score(f"the same of a push from another side, {case}", case, "held_out_of_right"),
+                Score(f"residual over that of a right model, {case}", case, "residual_of_right", ""),
+                Score(f"the same of a push from another side, {case}", case, "held_out_of_right", ""),
             )
         ]
 
