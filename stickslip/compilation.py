@@ -14,6 +14,8 @@ from typing import Any
 import warp as wp
 from warp._src import context  # private: wp.launch_tiled forwards to the `launch` of this module
 
+from stickslip import kernel_cache
+
 _replacing = threading.RLock()  # held by the thread for which functions of Warp are replaced
 _loud = threading.Lock()  # guards the two below
 _quiet_depth = 0
@@ -38,7 +40,7 @@ def load_kernels(step: Callable[[], Any], device: Any) -> None:
             waiting = list(modules)
             while waiting:  # in batches: Ctrl-C waits for the modules that were handed over
                 batch, waiting = waiting[: 2 * workers], waiting[2 * workers :]
-                wp.force_load(device=device, modules=batch, block_dim=block_dim, max_workers=workers)
+                kernel_cache.load(device, batch, block_dim, workers)
 
 
 @contextlib.contextmanager

@@ -12,12 +12,12 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from stickslip import limits
-from stickslip.errors import DamagedFile
+from stickslip.errors import DamagedFile, InputError
 
 SEAL = "stickslip-sha256:"
 """Begins a checksum, of 64 hexadecimal digits."""
@@ -76,6 +76,23 @@ def write_bytes_atomic(path: str | os.PathLike, data: bytes) -> Path:
     with open_atomic(path) as file:
         file.write(data)
     return Path(path)
+
+
+def write_together(folder: str | os.PathLike, content: Mapping[str, bytes]) -> list[Path]:
+    """Write files of one folder that belong together: all of them, or none; returns their paths.
+
+    The last one is renamed last, and the one before it is removed first: where it is there, the others are its own.
+    """
+    folder = Path(folder)
+    *_, last = content
+    with locked(folder), contextlib.ExitStack() as stack:
+        for name in reversed(content):
+            file = stack.enter_context(open_atomic(folder / name))
+            file.write(content[name])
+            file.flush()
+            os.fsync(file.fileno())  # a full disk shows now, before any is renamed
+        stack.callback(lambda: (folder / last).unlink(missing_ok=True))
+    return [folder / name for name in content]
 
 
 def tidy(folder: str | os.PathLike) -> list[str]:
@@ -153,19 +170,41 @@ def read_text(path: str | os.PathLike, kind: str = "a file") -> str:
     return read_bytes(path, kind).decode("utf-8", "replace")
 
 
+@contextlib.contextmanager
+def held(folder: str | os.PathLike, what: str) -> Iterator[None]:
+    """Hold a folder for a work that writes there all the time; raises InputError if another process holds it."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    handle = os.open(Path(folder) / ".held", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"{os.fspath(folder)} is written by another {what}: wait for its end, or name another folder"
+            ) from None
+        yield
+    finally:
+        os.close(handle)
+
+
 def write_json(path: str | os.PathLike, obj: Any, *, flat_lists: bool = False, checksum: bool = True) -> Path:
     """Write `obj` as indented JSON. NumPy scalars and arrays become numbers and lists; NaN and infinity become null.
 
     With `flat_lists`, a list of numbers takes one line, however long. A dict gets a last entry `checksum`, which
     `read_json` checks and takes away; without `checksum` it gets none: for files that others read.
     """
+    return write_bytes_atomic(path, json_bytes(obj, flat_lists=flat_lists, checksum=checksum))
+
+
+def json_bytes(obj: Any, *, flat_lists: bool = False, checksum: bool = True) -> bytes:
+    """What `write_json` writes."""
     told = plain(obj)
     sealing = checksum and isinstance(told, dict)
     text = json.dumps({**told, CHECKSUM: BLANK} if sealing else told, indent=2, allow_nan=False)
     if flat_lists:
         text = _NUMBERS.sub(lambda found: " ".join(found.group().split()).replace("[ ", "[").replace(" ]", "]"), text)
     data = (text + "\n").encode()
-    return write_bytes_atomic(path, sealed(data) if sealing else data)
+    return sealed(data) if sealing else data
 
 
 def read_json(path: str | os.PathLike, kind: str = "JSON") -> Any:

@@ -115,18 +115,15 @@ def run(order: Order, console: Console) -> Ended:
         }
         if order.patches:
             summary["patches"] = pressed
-        written = [
-            files.write_bytes_atomic(order.out / "trajectory.npz", trajectory.npz()),
-            files.write_bytes_atomic(order.out / "final.png", recording.png(picture.pixels)),
-            files.write_json(order.out / "summary.json", summary),
-        ]
+        content = {"trajectory.npz": trajectory.npz(), "final.png": recording.png(picture.pixels)}
         if traced and stats:
-            drawn = recording.steps_png(stats, order.scene, physics)
-            written.append(files.write_bytes_atomic(order.out / "steps.png", drawn))
+            content["steps.png"] = recording.steps_png(stats, order.scene, physics)
         if found is not None and pressed:
-            drawn = patches.png(found, pressed, f"{order.scene}, {sim.physics.name}")
-            written.append(files.write_bytes_atomic(order.out / "patches.png", drawn))
-        elif order.patches:
+            content["patches.png"] = patches.png(found, pressed, f"{order.scene}, {sim.physics.name}")
+        for name in files.tidy(order.out):
+            console.print(f"{escape(name)}: a run was killed while it wrote this file; what was there before is whole")
+        written = files.write_together(order.out, content | {"summary.json": files.json_bytes(summary)})
+        if not pressed and order.patches:
             console.print("No patch is under load at the end; geoms with a hydroelastic modulus touch in patches.")
         if picture.note:
             console.print(escape(picture.note))

@@ -146,7 +146,7 @@ class Training:
         per_update = self.env.nworld * self.settings.steps
         self.env.log()
         saved = begun = started = time.perf_counter()
-        with interrupts.deferred() as request:
+        with files.held(self.out, "training"), interrupts.deferred() as request:
             while self.iteration < self.settings.iterations and not request.made:
                 self._learner.rollout()
                 losses = self._learner.update()
