@@ -186,3 +186,24 @@ def test_the_flag_against_automatic_resets_is_honoured(name: str) -> None:
     mjm = mjcf.load(f'<mujoco>{flag}<worldbody><body><freejoint/><geom size=".05"/></body></worldbody></mujoco>')
     ss.PHYSICS[name]().check(mjm)
     assert mjm.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_AUTORESET
+
+
+PRESSED = """<mujoco><option gravity="0 0 0"/><worldbody>
+    <body><joint axis="0 1 0" range="-30 20"/><geom size=".05" mass=".1" pos="0 0 .3"/></body>
+    <body pos="1 0 0"><joint name="s" type="slide" range="-1 9"/><geom size=".05" mass=".1"/></body></worldbody>
+  <tendon><fixed limited="true" range="-.1 .2"><joint joint="s" coef="1"/></fixed></tendon>
+  <actuator><motor joint="s"/></actuator></mujoco>"""
+
+
+def test_a_limit_holds_what_presses_it(device: str) -> None:
+    """Limits of ComFree took 1.3 % of a velocity away in a step: motors drove a humanoid through them until it was NaN.
+
+    Half of it leaves a joint at rest where stiffness makes up for the other half: a dt (dt + d/k) beyond the limit.
+    """
+    sim = ss.Simulation(mjcf.load(PRESSED), ss.ComFree(stiffness=0.2, damping=0.001), nworld=1, device=device)
+    inertia = float(sim.mjm.body_mass[1] * 0.3**2 + sim.mjm.body_inertia[1, 1])
+    sim.qfrc_applied = np.array([[1000.0 * inertia, 0.0]])
+    sim.ctrl = np.array([[-100.0]])  # the same acceleration, 1000 / s^2, of a slide on a tendon
+    sim.step(300)
+    beyond = 1000.0 * 0.002 * (0.002 + 0.001 / 0.2)
+    np.testing.assert_allclose(sim.qpos.numpy()[0], [np.deg2rad(20.0) + beyond, -0.1 - beyond], rtol=1e-3)
