@@ -207,3 +207,32 @@ def test_a_limit_holds_what_presses_it(device: str) -> None:
     sim.step(300)
     beyond = 1000.0 * 0.002 * (0.002 + 0.001 / 0.2)
     np.testing.assert_allclose(sim.qpos.numpy()[0], [np.deg2rad(20.0) + beyond, -0.1 - beyond], rtol=1e-3)
+
+
+def chain(option: str, n: int = 1) -> str:
+    """A chain of n hinges."""
+    body = '<body pos="0 0 -.1"><joint axis="0 1 0" armature=".01"/><geom size=".02"/>'
+    return f"<mujoco><option {option}/><worldbody>{body * n}{'</body>' * n}</worldbody></mujoco>"
+
+
+@pytest.mark.parametrize("name", ["comfree", "cone-sweep", "icf", "cenic"])
+@pytest.mark.parametrize("option", ['solver="PGS"', 'jacobian="dense"'])
+def test_options_of_a_solver_do_not_matter_without_one(device: str, name: str, option: str) -> None:
+    """Gymnasium's humanoid asks for PGS; MuJoCo Warp has none, and dense Jacobians of up to 60 dofs only."""
+    mjm = mjcf.load(chain(option, n=61))
+    ss.Simulation(mjm, ss.PHYSICS[name](), nworld=1, device=device).step()
+
+
+@pytest.mark.parametrize(
+    "model, cure",
+    [
+        (chain('solver="PGS"'), "use the solver Newton or CG"),
+        (chain('jacobian="dense"', n=61), "use jacobian auto or sparse"),
+        (chain('solver="CG"><flag sleep="enable"/></option><option'), "use the solver Newton"),
+        (chain('gravity="0 0 1"><flag fwdinv="enable"/></option><option'), "clear that flag"),
+    ],
+)
+def test_what_mujoco_warp_refuses_comes_with_a_cure(model: str, cure: str) -> None:
+    """Two of these were a ValueError that names no physics."""
+    with pytest.raises(Unsupported, match=f"mujoco does not support: .*{cure}"):
+        ss.MuJoCo().check(mjcf.load(model))
