@@ -137,7 +137,7 @@ def without_autoreset(mjm: mujoco.MjModel) -> mujoco.MjModel:
 
 
 def _without_solver(mjm: mujoco.MjModel) -> mujoco.MjModel:
-    """A copy of the model that MuJoCo Warp takes whatever its solver and the form of its Jacobian: nothing reads them."""
+    """A copy of the model that MuJoCo Warp takes, whatever its solver and its Jacobian: nothing reads them."""
     mjm = copy.copy(mjm)
     if mjm.opt.solver == int(mujoco.mjtSolver.mjSOL_PGS):
         mjm.opt.solver = int(mujoco.mjtSolver.mjSOL_NEWTON)
