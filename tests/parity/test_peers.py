@@ -4,6 +4,7 @@ import itertools
 from typing import Any
 
 import mujoco
+import mujoco_warp as mjw
 import numpy as np
 import pytest
 import warp as wp
@@ -236,3 +237,19 @@ def test_what_mujoco_warp_refuses_comes_with_a_cure(model: str, cure: str) -> No
     """Two of these were a ValueError that names no physics."""
     with pytest.raises(Unsupported, match=f"mujoco does not support: .*{cure}"):
         ss.MuJoCo().check(mjcf.load(model))
+
+
+@pytest.mark.parametrize("module", [conesweep, comfree])
+def test_the_integrator_implicit_by_its_name(device: str, module: Any) -> None:
+    """With the integrator set later it wrote factors into an array of no size, and the process died."""
+    mjm = mjcf.load(chain('integrator="implicitfast"', n=3))
+    mjd = mujoco.MjData(mjm)
+    mjd.qvel[:] = 1.0
+    m, d = module.put_model(mjm), module.put_data(mjm, mjd)
+    module.forward(m, d)
+    module.implicit(m, d)
+    mujoco.mj_step(mjm, mjd)
+    np.testing.assert_allclose(d.qvel.numpy()[0], mjd.qvel, atol=1e-5)
+    m.opt.integrator = mjw.IntegratorType.IMPLICIT
+    with pytest.raises(Unsupported, match="integrator IMPLICIT .use Euler or implicitfast"):
+        module.implicit(m, d)
