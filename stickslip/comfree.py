@@ -65,6 +65,7 @@ forward = _comfree.forward
 step = _comfree.step
 step1 = _comfree.step1
 step2 = _comfree.step2
+implicit = _comfree.implicit
 rungekutta4 = _comfree.rungekutta4
 discrete = _comfree.discrete
 inverse = _comfree.inverse

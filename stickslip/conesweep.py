@@ -95,6 +95,7 @@ forward = _conesweep.forward
 step = _conesweep.step
 step1 = _conesweep.step1
 step2 = _conesweep.step2
+implicit = _conesweep.implicit
 rungekutta4 = _conesweep.rungekutta4
 discrete = _conesweep.discrete
 inverse = _conesweep.inverse

@@ -4,6 +4,7 @@ import itertools
 from typing import Any
 
 import mujoco
+import mujoco_warp as mjw
 import numpy as np
 import pytest
 import warp as wp
@@ -186,3 +187,69 @@ def test_the_flag_against_automatic_resets_is_honoured(name: str) -> None:
     mjm = mjcf.load(f'<mujoco>{flag}<worldbody><body><freejoint/><geom size=".05"/></body></worldbody></mujoco>')
     ss.PHYSICS[name]().check(mjm)
     assert mjm.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_AUTORESET
+
+
+PRESSED = """<mujoco><option gravity="0 0 0"/><worldbody>
+    <body><joint axis="0 1 0" range="-30 20"/><geom size=".05" mass=".1" pos="0 0 .3"/></body>
+    <body pos="1 0 0"><joint name="s" type="slide" range="-1 9"/><geom size=".05" mass=".1"/></body></worldbody>
+  <tendon><fixed limited="true" range="-.1 .2"><joint joint="s" coef="1"/></fixed></tendon>
+  <actuator><motor joint="s"/></actuator></mujoco>"""
+
+
+def test_a_limit_holds_what_presses_it(device: str) -> None:
+    """Limits of ComFree took 1.3 % of a velocity away in a step: motors drove a humanoid through them until it was NaN.
+
+    Half of it leaves a joint at rest where stiffness makes up for the other half: a dt (dt + d/k) beyond the limit.
+    """
+    sim = ss.Simulation(mjcf.load(PRESSED), ss.ComFree(stiffness=0.2, damping=0.001), nworld=1, device=device)
+    inertia = float(sim.mjm.body_mass[1] * 0.3**2 + sim.mjm.body_inertia[1, 1])
+    sim.qfrc_applied = np.array([[1000.0 * inertia, 0.0]])
+    sim.ctrl = np.array([[-100.0]])  # the same acceleration, 1000 / s^2, of a slide on a tendon
+    sim.step(300)
+    beyond = 1000.0 * 0.002 * (0.002 + 0.001 / 0.2)
+    np.testing.assert_allclose(sim.qpos.numpy()[0], [np.deg2rad(20.0) + beyond, -0.1 - beyond], rtol=1e-3)
+
+
+def chain(option: str, n: int = 1) -> str:
+    """A chain of n hinges."""
+    body = '<body pos="0 0 -.1"><joint axis="0 1 0" armature=".01"/><geom size=".02"/>'
+    return f"<mujoco><option {option}/><worldbody>{body * n}{'</body>' * n}</worldbody></mujoco>"
+
+
+@pytest.mark.parametrize("name", ["comfree", "cone-sweep", "icf", "cenic"])
+@pytest.mark.parametrize("option", ['solver="PGS"', 'jacobian="dense"'])
+def test_options_of_a_solver_do_not_matter_without_one(device: str, name: str, option: str) -> None:
+    """Gymnasium's humanoid asks for PGS; MuJoCo Warp has none, and dense Jacobians of up to 60 dofs only."""
+    mjm = mjcf.load(chain(option, n=61))
+    ss.Simulation(mjm, ss.PHYSICS[name](), nworld=1, device=device).step()
+
+
+@pytest.mark.parametrize(
+    "model, cure",
+    [
+        (chain('solver="PGS"'), "use the solver Newton or CG"),
+        (chain('jacobian="dense"', n=61), "use jacobian auto or sparse"),
+        (chain('solver="CG"><flag sleep="enable"/></option><option'), "use the solver Newton"),
+        (chain('gravity="0 0 1"><flag fwdinv="enable"/></option><option'), "clear that flag"),
+    ],
+)
+def test_what_mujoco_warp_refuses_comes_with_a_cure(model: str, cure: str) -> None:
+    """Two of these were a ValueError that names no physics."""
+    with pytest.raises(Unsupported, match=f"mujoco does not support: .*{cure}"):
+        ss.MuJoCo().check(mjcf.load(model))
+
+
+@pytest.mark.parametrize("module", [conesweep, comfree])
+def test_the_integrator_implicit_by_its_name(device: str, module: Any) -> None:
+    """With the integrator set later it wrote factors into an array of no size, and the process died."""
+    mjm = mjcf.load(chain('integrator="implicitfast"', n=3))
+    mjd = mujoco.MjData(mjm)
+    mjd.qvel[:] = 1.0
+    m, d = module.put_model(mjm), module.put_data(mjm, mjd)
+    module.forward(m, d)
+    module.implicit(m, d)
+    mujoco.mj_step(mjm, mjd)
+    np.testing.assert_allclose(d.qvel.numpy()[0], mjd.qvel, atol=1e-5)
+    m.opt.integrator = mjw.IntegratorType.IMPLICIT
+    with pytest.raises(Unsupported, match="integrator IMPLICIT .use Euler or implicitfast"):
+        module.implicit(m, d)

@@ -5,7 +5,7 @@ import warp as wp
 from mujoco_warp import JointType
 
 from stickslip.physics.comfree.model import Model
-from stickslip.physics.comfree.rows import Gains, row_force, row_mass, row_work, unilateral
+from stickslip.physics.comfree.rows import Gains, limit_mass, row_force, row_mass, row_work, unilateral
 from stickslip.physics.mjwarp.geometry import ball_limit, nearer_limit
 from stickslip.physics.mjwarp.private import ConstraintType, vec5
 from stickslip.physics.mjwarp.rows import (
@@ -28,7 +28,6 @@ class Joints:
     type: wp.array[int]
     qposadr: wp.array[int]
     dofadr: wp.array[int]
-    solimp: wp.array2d[vec5]
     range: wp.array2d[wp.vec2]
     margin: wp.array2d[float]
     limited: wp.array[int]
@@ -45,7 +44,7 @@ def joints_of(m: Model, d: mjw.Data, qacc_free: wp.array) -> Joints:
     """The joints of a model and its data."""
     joints = Joints()
     joints.type, joints.qposadr, joints.dofadr = m.jnt_type, m.jnt_qposadr, m.jnt_dofadr
-    joints.solimp, joints.range, joints.margin = m.jnt_solimp, m.jnt_range, m.jnt_margin
+    joints.range, joints.margin = m.jnt_range, m.jnt_margin
     joints.limited, joints.qpos0 = m.structure.jnt_limited, m.qpos0
     joints.dof_solimp, joints.dof_frictionloss = m.dof_solimp, m.dof_frictionloss
     joints.dof_invweight0 = m.dof_invweight0
@@ -59,7 +58,6 @@ class TendonRows:
 
     solimp_fri: wp.array2d[vec5]
     frictionloss: wp.array2d[float]
-    solimp_lim: wp.array2d[vec5]
     range: wp.array2d[wp.vec2]
     margin: wp.array2d[float]
     limited: wp.array[int]
@@ -70,7 +68,7 @@ def tendon_rows_of(m: Model) -> TendonRows:
     """The tendons of a model."""
     rows = TendonRows()
     rows.solimp_fri, rows.frictionloss = m.tendon_solimp_fri, m.tendon_frictionloss
-    rows.solimp_lim, rows.range, rows.margin = m.tendon_solimp_lim, m.tendon_range, m.tendon_margin
+    rows.range, rows.margin = m.tendon_range, m.tendon_margin
     rows.limited, rows.length0 = m.tendon_limited_adr, m.tendon_length0
     return rows
 
@@ -204,7 +202,7 @@ def resolve_limit(
             u = sign * free_velocity(gains.timestep, joints.qvel, joints.qacc_free, worldid, dofid)
             vel = sign * joints.qvel[worldid, dofid]
         inverse = joints.dof_invweight0[worldid % joints.dof_invweight0.shape[0], dofid]
-        mass = row_mass(gains, worldid, joints.solimp[worldid % joints.solimp.shape[0], jntid], phi, inverse)
+        mass = limit_mass(gains, worldid, inverse)
         free = row_force(gains, worldid, mass, u, phi)
         force = unilateral(free, gains.smoothing)
         work = row_work(gains, worldid, mass, free, force)
@@ -220,9 +218,7 @@ def resolve_limit(
         u = sign * tendon_free_velocity(gains.timestep, tendons, joints.qvel, joints.qacc_free, worldid, tenid)
         vel = sign * tendon_velocity(tendons, joints.qvel, worldid, tenid)
         inverse = tendons.invweight0[worldid % tendons.invweight0.shape[0], tenid]
-        mass = row_mass(
-            gains, worldid, tendon_rows.solimp_lim[worldid % tendon_rows.solimp_lim.shape[0], tenid], phi, inverse
-        )
+        mass = limit_mass(gains, worldid, inverse)
         free = row_force(gains, worldid, mass, u, phi)
         force = unilateral(free, gains.smoothing)
         work = row_work(gains, worldid, mass, free, force)

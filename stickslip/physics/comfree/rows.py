@@ -72,6 +72,15 @@ def row_mass(gains: Gains, worldid: int, solimp: vec5, phi: float, inverse: floa
 
 
 @wp.func
+def limit_mass(gains: Gains, worldid: int, inverse: float) -> float:
+    """M of a limit: it takes away MAX_GAIN of the velocity that violates it, whatever its solimp is."""
+    timestep = gains.timestep[worldid % gains.timestep.shape[0]]
+    k = gains.stiffness[worldid % gains.stiffness.shape[0]]
+    d = gains.damping[worldid % gains.damping.shape[0]]
+    return MAX_GAIN / wp.max((k * timestep + d) * wp.max(inverse, MIN_INVERSE_MASS), 1.0e-10)
+
+
+@wp.func
 def row_force(gains: Gains, worldid: int, mass: float, u: float, phi: float) -> float:
     """The impedance force of (8) on one row, before its clamp."""
     timestep = gains.timestep[worldid % gains.timestep.shape[0]]

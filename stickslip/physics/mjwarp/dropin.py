@@ -165,6 +165,11 @@ class DropIn(Generic[ModelT, DataT]):
         stages.sense_force(m, d)
         self.pipeline.integrate(m, d, prediction)
 
+    def implicit(self, m: ModelT, d: DataT) -> None:
+        """Integrates implicitly in velocity; the data has no room for the factors of the integrator `implicit`."""
+        self.pipeline.check_options(m)
+        mjw.implicit(m, d)
+
     def rungekutta4(self, m: ModelT, d: DataT) -> NoReturn:
         """Not available: it would use MuJoCo's solver at each of its four stages."""
         raise Unsupported(f"{self.name} does not support rungekutta4: use euler or implicit (implicitfast)")

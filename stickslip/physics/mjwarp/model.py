@@ -136,6 +136,20 @@ def without_autoreset(mjm: mujoco.MjModel) -> mujoco.MjModel:
     return mjm
 
 
+def _without_solver(mjm: mujoco.MjModel) -> mujoco.MjModel:
+    """A copy of the model that MuJoCo Warp takes, whatever its solver and its Jacobian: nothing reads them."""
+    mjm = copy.copy(mjm)
+    if mjm.opt.solver == int(mujoco.mjtSolver.mjSOL_PGS):
+        mjm.opt.solver = int(mujoco.mjtSolver.mjSOL_NEWTON)
+    if mjm.nv > _MOST_DENSE and mjm.opt.jacobian == int(mujoco.mjtJacobian.mjJAC_DENSE):
+        mjm.opt.jacobian = int(mujoco.mjtJacobian.mjJAC_AUTO)
+    return mjm
+
+
+_MOST_DENSE = 60
+"""Dofs up to which MuJoCo Warp takes a dense Jacobian."""
+
+
 def with_all_points(mjm: mujoco.MjModel) -> mujoco.MjModel:
     """A copy of the model with all points of two boxes.
 
@@ -143,7 +157,7 @@ def with_all_points(mjm: mujoco.MjModel) -> mujoco.MjModel:
     for models without native convex collision, returns all of them, also before they touch. It knows no distance of
     boxes that are apart: a model with a sensor of the distance between two boxes keeps the default.
     """
-    mjm = copy.copy(mjm)
+    mjm = _without_solver(mjm)
     if not _senses_distance_of_boxes(mjm):
         mjm.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)
     return mjm

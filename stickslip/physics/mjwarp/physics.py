@@ -13,7 +13,7 @@ import warp as wp
 from numpy.typing import NDArray
 
 from stickslip import arrays, compilation
-from stickslip.errors import InputError, Unsupported
+from stickslip.errors import InputError, StickslipError, Unsupported
 from stickslip.physics.base import Contacts, GrowingPhysics, Health, StagedPhysics
 from stickslip.physics.contacts import DeviceContacts
 from stickslip.physics.mjwarp import device_contacts, enlarge, sizes, stages
@@ -276,6 +276,18 @@ class WarpPhysics(GrowingPhysics[ModelT, DataT]):
         return health_of(d, find_not_finite(d), self.rows_are_reported_only)
 
 
+_CURES = {
+    "mjSOL": "use the solver Newton or CG",
+    "Dense": "use jacobian auto or sparse",
+    "Newton solver": "use the solver Newton",
+    "mjENBL": "clear that flag",
+    "mjDSBL": "clear that flag",
+    "noslip": "set noslip_iterations to 0, or use another integrator",
+    "plugin": "remove the plugin",
+}
+"""What to do about what MuJoCo Warp refuses, by a word of its message."""
+
+
 @contextlib.contextmanager
 def naming_unsupported(physics: str, features: list[str]) -> Iterator[None]:
     """Raise Unsupported naming every feature given, or what MuJoCo Warp says inside that it does not implement."""
@@ -283,5 +295,8 @@ def naming_unsupported(physics: str, features: list[str]) -> Iterator[None]:
         raise Unsupported(f"{physics} does not support: " + "; ".join(features))
     try:
         yield
-    except NotImplementedError as error:
-        raise Unsupported(f"{physics} does not support: {error}") from None
+    except StickslipError:
+        raise
+    except (NotImplementedError, ValueError) as error:
+        cure = next((cure for word, cure in _CURES.items() if word in str(error)), "change the model")
+        raise Unsupported(f"{physics} does not support: {str(error).rstrip('.')} ({cure})") from None
