@@ -63,7 +63,7 @@ class Fuzz(Experiment[Settings]):
         if physics.name not in ss.PHYSICS:
             raise Unsupported(f"{physics.name} is not registered: a process of its own could not make it")
         total = {"model": settings.models, "inputs": settings.inputs, "command": settings.commands}[case]
-        counts = dict.fromkeys(ENDINGS, 0)
+        counts: dict[str, int] = dict.fromkeys(ENDINGS, 0)
         faults: dict[str, tuple[int, Case, Ending]] = {}
         written = spec.written(physics.name, physics)
         with Worker(settings.timeout) as worker:
