@@ -119,7 +119,7 @@ def rollout(
 
 def marked(sim: "Simulation", n: int) -> Callable[[], None]:
     """A function that makes the recorders forget the samples of the next n steps."""
-    marks = [(recorder, recorder.mark(n)) for recorder in sim._recorders]
+    marks: list[tuple[Any, Any]] = [(recorder, recorder.mark(n)) for recorder in sim._recorders]
 
     def rewind() -> None:
         for recorder, mark in marks:

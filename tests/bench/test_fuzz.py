@@ -127,9 +127,10 @@ for line in sys.stdin:
 
 
 def test_a_process_that_dies_or_hangs_is_replaced(monkeypatch):
-    monkeypatch.setattr(process, "PATIENCE", 5.0)
+    monkeypatch.setattr(process, "PATIENCE", 0.5)
+    monkeypatch.setattr(process, "LOOK", 0.1)
     one = Case("model", "comfree", 0, 0, 0)
-    with Worker(0.3, [sys.executable, "-c", FAKE]) as worker:
+    with Worker(0.2, [sys.executable, "-c", FAKE]) as worker:
         first = worker.run(one)
         assert first.what == "right" and worker.run(one) == first
         crash = worker.run(dataclasses.replace(one, number=1))

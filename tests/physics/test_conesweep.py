@@ -420,3 +420,21 @@ def test_a_tower_stands_as_still_beside_a_robot(device):
     sim.step(600)
     assert np.abs(sim.qvel.numpy()[:, :60]).max() < 2e-3
     np.testing.assert_allclose(sim.qpos.numpy()[:, 65], 0.95, atol=1e-3)
+
+
+def test_on_a_gpu_bits_do_not_depend_on_the_number_of_worlds(cuda: str) -> None:
+    """Forces are added in a fixed order: a second run, and a world among others, give the same bits."""
+    many, again = (support.perturbed_simulation("scaling", ss.ConeSweep(), cuda, 64) for _ in range(2))
+    start = many.state
+    for sim in (many, again):
+        sim.step(support.STEPS)
+    assert many.contact_count() > 0
+    end = many.state
+    for name in support.FIELDS:
+        assert support.same_bits(getattr(end, name), getattr(again.state, name)), name
+    for w in (0, 31, 63):
+        alone = ss.Simulation("scaling", ss.ConeSweep(), device=cuda)
+        alone.state = support.world(start, w)
+        alone.step(support.STEPS)
+        for name in support.FIELDS:
+            assert support.same_bits(getattr(alone.state, name)[0], getattr(end, name)[w]), name

@@ -4,6 +4,8 @@ import contextlib
 import dataclasses
 import io
 import os
+import runpy
+import sys
 import tempfile
 import traceback
 import warnings
@@ -186,8 +188,6 @@ def _judged(error: Exception, words: str) -> Ending:
 
 def _command(case: Case, physics: ss.Physics[Any, Any]) -> Ending:
     """A command line: it ends with one of its exit statuses, and errors take one line."""
-    from stickslip.cli.main import main
-
     rng = np.random.default_rng([case.seed, case.structure, case.number, 3])
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.xml"
@@ -195,17 +195,20 @@ def _command(case: Case, physics: ss.Physics[Any, Any]) -> Ending:
         args = inputs.command(rng, spec.written(physics.name, physics), model, Path(folder) / "out")
         words = " ".join(args).replace(folder, "DIR")
         out = io.StringIO()
-        here = os.getcwd()
+        here, given = os.getcwd(), sys.argv
         try:
             os.chdir(folder)
+            sys.argv = ["stickslip", *args]
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-                status = main(args)
+                runpy.run_module("stickslip", run_name="__main__")
+            return Ending("exception", f"stickslip {words}: it ended without an exit status")
         except SystemExit as end:
             status = end.code
         except Exception as error:
             return Ending("exception", f"stickslip {words}: {_told(error)}")
         finally:
             os.chdir(here)
+            sys.argv = given
     if status not in (0, 1, 2):
         return Ending("exception", f"stickslip {words}: exit status {status}")
     if status and not out.getvalue().strip():

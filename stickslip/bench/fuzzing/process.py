@@ -9,19 +9,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Self
 
 from stickslip.bench.fuzzing.case import Case, Ending
 
-PATIENCE = 600.0
+PATIENCE = 100.0
 """Time of the first case of a structure, whose kernels may have to be compiled [s]."""
+IDLE = 10.0
+"""How many times longer a case may take by the clock: its time is that of the processor, where others may run, too."""
+LOOK = 0.5
+"""Time between two looks at the processor time [s]."""
 
 
 class Worker:
     """A process that runs cases, one after the other.
 
     Args:
-        timeout: time of a case [s]; the first of each structure has `PATIENCE`
+        timeout: processor time of a case [s]; the first of each structure has `PATIENCE`
         command: what to start, which answers each line by a line
     """
 
@@ -47,7 +52,7 @@ class Worker:
             answer = b""
         if answer is None:
             self.close()
-            return Ending("hang", f"no answer in {patience:g} s")
+            return Ending("hang", f"no answer in {patience:g} s of processor time")
         if not answer:
             code = process.wait()
             self.close()
@@ -70,15 +75,16 @@ class Worker:
     def _line(self, process: subprocess.Popen[bytes], patience: float) -> bytes | None:
         """The next line; empty if the process has ended, None if it took too long."""
         assert process.stdout is not None
-        end = time.monotonic() + patience
+        end, begun = time.monotonic() + IDLE * patience, _processor_time(process.pid)
         while b"\n" not in self._rest:
-            ready, _, _ = select.select([process.stdout], [], [], max(0.0, end - time.monotonic()))
-            if not ready:
+            ready, _, _ = select.select([process.stdout], [], [], min(LOOK, patience))
+            if ready:
+                piece = os.read(process.stdout.fileno(), 1 << 16)
+                if not piece:
+                    return b""
+                self._rest += piece
+            elif time.monotonic() > end or _processor_time(process.pid) - begun > patience:
                 return None
-            piece = os.read(process.stdout.fileno(), 1 << 16)
-            if not piece:
-                return b""
-            self._rest += piece
         line, _, self._rest = self._rest.partition(b"\n")
         return line
 
@@ -97,6 +103,15 @@ class Worker:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _processor_time(pid: int) -> float:
+    """Processor time of a process so far [s]; 0 where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def serve() -> None:

@@ -41,7 +41,9 @@ class Settings:
     commands: int = parameter(1_000, "command lines for each physics", low=1, high=100_000_000)
     structures: int = parameter(50, "structures of models; those of one share their kernels", low=1, high=1_000_000)
     steps: int = parameter(60, "steps of a model", low=1, high=1_000_000)
-    timeout: float = parameter(60.0, "time of a case, after the kernels of its structure are compiled [s]", low=0.1)
+    timeout: float = parameter(
+        20.0, "processor time of a case, after the kernels of its structure are compiled [s]", low=0.1
+    )
     failures: str = parameter("", "folder for models that fail, shrunk; empty: none are written")
     trials: int = parameter(120, "models to try for shrinking one", low=1, high=100_000)
 
@@ -63,7 +65,7 @@ class Fuzz(Experiment[Settings]):
         if physics.name not in ss.PHYSICS:
             raise Unsupported(f"{physics.name} is not registered: a process of its own could not make it")
         total = {"model": settings.models, "inputs": settings.inputs, "command": settings.commands}[case]
-        counts = dict.fromkeys(ENDINGS, 0)
+        counts: dict[str, int] = dict.fromkeys(ENDINGS, 0)
         faults: dict[str, tuple[int, Case, Ending]] = {}
         written = spec.written(physics.name, physics)
         with Worker(settings.timeout) as worker:

@@ -33,7 +33,8 @@ class HostCheck:
 
     def broken(self, qpos: NDArray[np.floating], qvel: NDArray[np.floating]) -> dict[str, NDArray[np.bool_]]:
         """Which worlds fail a check, by kind, (nworld,); what needs a look at one world alone is in `deep`."""
-        found = {"not finite": ~((np.abs(qpos) <= LARGEST).all(axis=1) & (np.abs(qvel) <= LARGEST).all(axis=1))}
+        found: dict[str, NDArray[np.bool_]] = {}
+        found["not finite"] = ~((np.abs(qpos) <= LARGEST).all(axis=1) & (np.abs(qvel) <= LARGEST).all(axis=1))
         fine = ~found["not finite"]
         if self.limits.joint is not None:
             found["joint"] = fine & self._beyond(qpos, self.limits.joint)
