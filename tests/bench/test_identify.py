@@ -77,7 +77,7 @@ def test_friction_from_boxes_at_rest_is_taken_along_by_a_physics_that_sticks_and
     there, back = result.cases
     for case in (there, back):
         assert abs(result.metric("cone-sweep", case, "friction_error_percent")) < 1.0
-        assert result.metric("cone-sweep", case, "farthest_mm") < 8.0
+        assert result.metric("cone-sweep", case, "farthest_mm") < 15.0  # of a metre; steps of 5 ms
     assert result.metric("comfree", there, "friction_error_percent") > 60.0
     assert result.metric("comfree", there, "farthest_mm") > 300.0
     assert result.metric("comfree", there, "carries") == 0.0
