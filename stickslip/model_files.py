@@ -171,8 +171,8 @@ def _tags(text: str, origin: str) -> Iterator[tuple[str, dict[str, str]]]:
 def _broken(text: str, place: int, origin: str) -> SceneError:
     line = text.count("\n", 0, place) + 1
     return SceneError(
-        f"{origin}, line {line}: not well-formed near {text[place : place + 40]!r}, so that it cannot be told which files "
-        "it names: mend the XML"
+        f"{origin}, line {line}: not well-formed near {text[place : place + 40]!r}, so that it cannot be told which "
+        "files it names: mend the XML"
     )
 
 
