@@ -135,12 +135,12 @@ def read(path: Path) -> "pyarrow.Table | None":
         return None
 
 
-def opened(data: bytes, path: Path) -> "pyarrow.Table":
+def opened(data: bytes, path: str | Path = "a table") -> "pyarrow.Table":
     """The rows of a file of records, given its content."""
     return table(data, path).select(schema().names).cast(schema())
 
 
-def table(data: bytes, path: Path) -> "pyarrow.Table":
+def table(data: bytes, path: str | Path) -> "pyarrow.Table":
     """The table of a parquet file, given its content; raises InputError if it is larger than `limits` allows."""
     pa, pq = package()
     file = pq.ParquetFile(pa.BufferReader(data))
