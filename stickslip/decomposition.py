@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip import mjcf, scenes
+from stickslip import mjcf, model_files, scenes
 from stickslip.errors import InputError, MissingExtra, unknown
 
 if TYPE_CHECKING:
@@ -154,13 +154,15 @@ def _spec_of(scene: Any) -> mujoco.MjSpec:
         raise InputError("an MjModel cannot be decomposed, since it is compiled; give its file or its MjSpec")
     if not isinstance(scene, (str, os.PathLike)):
         raise InputError(f"scene is of type {type(scene).__name__}; give a scene's name, a path, XML text or an MjSpec")
-    text = scene if isinstance(scene, str) else None
+    text, allow = scene if isinstance(scene, str) else None, ()
     if text is not None:
         mjcf.check(text)
         if text.lstrip().startswith("<"):
+            model_files.check_text(text, "<XML string>")
             return _read(mujoco.MjSpec.from_string, text.lstrip(), "<XML string>")
         if text.startswith("menagerie:"):
             scene = mjcf.menagerie_file(text.removeprefix("menagerie:"))
+            allow = (scene.parent.parent,)
         elif not Path(text).is_file():
             found, given = scenes.resolve(text)
             return found.spec(**given)
@@ -168,6 +170,7 @@ def _spec_of(scene: Any) -> mujoco.MjSpec:
     mjcf.check(f"{path.parent}/{path.name}")
     if path.suffix.lower() == ".mjb":
         raise InputError(f"{str(path)!r} cannot be decomposed, since it is compiled; give the MJCF file it was made of")
+    model_files.check(path, allow)
     return _read(mujoco.MjSpec.from_file, str(path), str(path))
 
 

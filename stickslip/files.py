@@ -86,7 +86,7 @@ def write_together(folder: str | os.PathLike, content: Mapping[str, bytes]) -> l
     folder = Path(folder)
     *_, last = content
     with locked(folder), contextlib.ExitStack() as stack:
-        for name in reversed(content):
+        for name in reversed(list(content)):
             file = stack.enter_context(open_atomic(folder / name))
             file.write(content[name])
             file.flush()

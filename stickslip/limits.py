@@ -21,7 +21,7 @@ entries: int = 10_000
 """Arrays of one file."""
 asset: int = 2**31
 """Bytes of a mesh, texture or height field that a model names."""
-depth: int = 100
+depth: int = 500
 """Levels of XML, JSON or TOML within each other."""
 elements: int = 10**6
 """Elements that a model makes by counts: copies of a replicate, points of a flexcomp, numbers of a height field ..."""

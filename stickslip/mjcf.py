@@ -12,11 +12,11 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stickslip import scenes
+from stickslip import model_files, scenes
 from stickslip.errors import InputError, MissingExtra, SceneError, unknown
 from stickslip.readout import readout
 from stickslip.state import MIN_TIMESTEP
@@ -34,7 +34,10 @@ _lock = threading.RLock()
 
 
 def load(
-    scene: str | os.PathLike[str] | mujoco.MjSpec | mujoco.MjModel, *, timestep: float | None = None
+    scene: str | os.PathLike[str] | mujoco.MjSpec | mujoco.MjModel,
+    *,
+    timestep: float | None = None,
+    allow: Iterable[str | os.PathLike[str]] = (),
 ) -> mujoco.MjModel:
     """Returns the MuJoCo model of a scene.
 
@@ -48,12 +51,14 @@ def load(
             an MjSpec, which is compiled;
             an MjModel, which is returned as it is, or copied if `timestep` is given
         timestep: time step to set [s]; None keeps the model's own
+        allow: folders that a file or a text may read, besides the one that it lies in
 
     MuJoCo's own warnings become Python warnings, unless `mujoco.set_mju_user_warning` was used.
 
     Raises:
-        SceneError: the scene cannot be found or does not compile
-        InputError: `timestep` is not a positive number, or `scene` is of another type
+        SceneError: the scene cannot be found, does not compile, or names files that are not allowed
+        InputError: it is larger than `stickslip.limits` allows, `timestep` is not a positive number, or `scene` is of
+            another type
         MissingExtra: a Menagerie robot is asked for and the package mujoco-menagerie is not installed
     """
     if timestep is not None and not (math.isfinite(timestep) and timestep > MIN_TIMESTEP):
@@ -64,7 +69,7 @@ def load(
         check(scene)
     import mujoco
 
-    model: Any = scene if isinstance(scene, mujoco.MjModel) else _compile(scene)
+    model: Any = scene if isinstance(scene, mujoco.MjModel) else _compile(scene, list(allow))
     if timestep is not None:
         if model is scene:
             model = copy.copy(model)
@@ -89,24 +94,25 @@ def _is_path(scene: str) -> bool:
     return scene.lower().endswith(SUFFIXES) or "/" in scene or os.sep in scene or Path(scene).is_file()
 
 
-def _compile(scene: Any) -> mujoco.MjModel:
+def _compile(scene: Any, allow: Sequence[str | os.PathLike[str]]) -> mujoco.MjModel:
     import mujoco
 
     if isinstance(scene, mujoco.MjSpec):
         return _from_spec(scene, f"spec {scene.modelname!r}")
     if isinstance(scene, os.PathLike):
-        return _from_file(Path(scene))
+        return _from_file(Path(scene), allow)
     if not isinstance(scene, str):
         raise InputError(
             f"scene is of type {type(scene).__name__}; give a scene's name, a path, XML text, a mujoco.MjSpec or a "
             "mujoco.MjModel"
         )
     if scene.lstrip().startswith("<"):
-        return _from_text(scene.lstrip(), "<XML string>")
+        return _from_text(scene.lstrip(), "<XML string>", allow)
     if scene.startswith(_MENAGERIE):
-        return _from_file(menagerie_file(scene.removeprefix(_MENAGERIE)))
+        path = menagerie_file(scene.removeprefix(_MENAGERIE))
+        return _from_file(path, [*allow, path.parent.parent])
     if _is_path(scene):
-        return _from_file(Path(scene))
+        return _from_file(Path(scene), allow)
     found, given = scenes.resolve(scene)
     return _from_spec(found.spec(**given), f"built-in scene {scene!r}")
 
@@ -116,20 +122,22 @@ def _from_spec(spec: mujoco.MjSpec, origin: str) -> mujoco.MjModel:
         return spec.compile()
 
 
-def _from_text(text: str, origin: str) -> mujoco.MjModel:
+def _from_text(text: str, origin: str, allow: Sequence[str | os.PathLike[str]]) -> mujoco.MjModel:
     import mujoco
 
+    model_files.check_text(text, origin, allow=allow)
     with _reported(origin, text):
         return mujoco.MjModel.from_xml_string(text)
 
 
-def _from_file(path: Path) -> mujoco.MjModel:
+def _from_file(path: Path, allow: Sequence[str | os.PathLike[str]]) -> mujoco.MjModel:
     import mujoco
 
     if _existing(path) == ".mjb":
+        model_files.check_size(path)
         with _reported(str(path), ""):
             return mujoco.MjModel.from_binary_path(str(path))
-    with _reported(str(path), path.read_text(encoding="utf-8", errors="replace")):
+    with _reported(str(path), model_files.check(path, allow)):
         return mujoco.MjModel.from_xml_path(str(path))
 
 

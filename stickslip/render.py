@@ -7,7 +7,6 @@ cannot harm its process.
 
 import functools
 import os
-import pickle
 import select
 import subprocess
 import sys
@@ -134,12 +133,14 @@ class _Child:
     def __init__(self, backend: str, mjm: mujoco.MjModel, camera: str, width: int, height: int) -> None:
         self.backend, self._mjm, self._shape = backend, mjm, (height, width, 3)
         self._folder = tempfile.TemporaryDirectory(prefix="stickslip-render-")
-        job = Path(self._folder.name, "job.pickle")
-        job.write_bytes(pickle.dumps((mjm, camera, width, height)))
+        from stickslip import mjcf  # not in the child, which runs this file alone
+
+        job = Path(self._folder.name, "model.mjb")
+        job.write_bytes(mjcf.to_bytes(mjm))
         self._errors = Path(self._folder.name, "errors.txt")
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(job)],
+                [sys.executable, "-P", __file__, str(job), camera, str(width), str(height)],
                 env={**os.environ, "MUJOCO_GL": backend},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -189,12 +190,11 @@ class _Child:
         self._folder.cleanup()
 
 
-def _serve(job: str) -> None:
+def _serve(job: str, camera: str, width: int, height: int) -> None:
     """Main function of the child process: pixels for each state that comes in, until there is none."""
     pixels = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever else is printed must not come between pixels
-    with open(job, "rb") as file:
-        mjm, camera, width, height = pickle.load(file)
+    mjm = mujoco.MjModel.from_binary_path(job)
     mjm.vis.global_.offwidth = max(width, mjm.vis.global_.offwidth)
     mjm.vis.global_.offheight = max(height, mjm.vis.global_.offheight)
     mjd = mujoco.MjData(mjm)
@@ -211,4 +211,4 @@ def _serve(job: str) -> None:
 
 
 if __name__ == "__main__":
-    _serve(*sys.argv[1:])
+    _serve(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -200,7 +200,8 @@ def test_command(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> 
         '<worldbody><body><freejoint/><geom name="part" type="mesh" mesh="angle"/></body></worldbody></mujoco>'
     )
     assert main(["decompose", str(model), "--out", str(out)]) == 0
-    assert "part" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "part" in said and "note:" in said and f"stickslip --allow {folder}" in said
     before, after = (mujoco.MjModel.from_xml_path(str(path)) for path in (model, out))
     assert after.ngeom == 3
     for name in SAME:

@@ -12,9 +12,9 @@ from rich.markup import escape
 from rich.table import Table
 
 import stickslip as ss
-from stickslip import decomposition, files
+from stickslip import decomposition, files, model_files
 from stickslip.cli.output import make_folder
-from stickslip.errors import InputError
+from stickslip.errors import InputError, SceneError
 
 
 def run(
@@ -36,14 +36,22 @@ def run(
     make_folder(out.parent)
     with console.status("decomposing"):
         spec, told = decomposition.run(scene, list(geoms) or None, threshold=threshold, vertices=vertices, seed=seed)
-    files.write_bytes_atomic(out, _text_for(spec, out.parent).encode())
-    ss.load(out)
+    text, folders = _text_for(spec, out.parent)
+    files.write_bytes_atomic(out, text.encode())
+    ss.load(out, allow=folders)
     console.print(_table(told) if told else "Every mesh that can touch another geom is convex.")
     console.print(f"Model: [bold]{escape(str(out))}[/]", soft_wrap=True)
+    try:
+        model_files.check(out)
+    except SceneError as error:
+        console.print(
+            f"[yellow]note:[/] {escape(str(error))}. Or write it into the folder of its files.", soft_wrap=True
+        )
 
 
-def _text_for(spec: Any, folder: Path) -> str:
-    """A model as MJCF text that finds its files from another folder."""
+def _text_for(spec: Any, folder: Path) -> tuple[str, set[Path]]:
+    """A model as MJCF text that finds its files from another folder, and the folders of these."""
+    folders: set[Path] = set()
     root = ElementTree.fromstring(spec.to_xml())
     here = Path(spec.modelfiledir or ".")
     for kind, directory in (("mesh", "meshdir"), ("hfield", "meshdir"), ("skin", "meshdir"), ("texture", "texturedir")):
@@ -58,11 +66,12 @@ def _text_for(spec: Any, folder: Path) -> str:
                         f"no file at {str(found)!r}: files of a model that is attached from another folder cannot be "
                         "referred to; copy it there, or use stickslip.decompose in Python"
                     )
+                folders.add(found.parent)
                 element.set(name, Path(os.path.relpath(found, folder)).as_posix())
     for compiler in root.iter("compiler"):
         for name in ("meshdir", "texturedir", "assetdir"):
             compiler.attrib.pop(name, None)
-    return ElementTree.tostring(root, encoding="unicode") + "\n"
+    return ElementTree.tostring(root, encoding="unicode") + "\n", folders
 
 
 def _table(told: Sequence[decomposition.Pieces]) -> Table:

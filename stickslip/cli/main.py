@@ -1,5 +1,6 @@
 """The command `stickslip`: reads the command line, runs a command, and turns errors into messages and exit statuses."""
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -8,7 +9,7 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
-from stickslip import __version__, interrupts
+from stickslip import __version__, interrupts, model_files
 from stickslip.cli.commands.bench import BenchGroup
 from stickslip.cli.commands.dataset import DatasetGroup
 from stickslip.cli.commands.decompose import Decompose
@@ -57,9 +58,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args == ["--version"]:
         print(f"stickslip {__version__}")
         return OK
-    description = "Contact-rich simulation of MuJoCo models. `stickslip --version` prints the version."
+    description = (
+        "Contact-rich simulation of MuJoCo models. `stickslip --version` prints the version. `stickslip --allow FOLDER "
+        "COMMAND ...` lets model files read this folder, too, besides the one that they lie in."
+    )
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
+        _allow(args)
         _refuse_repeated(args)
         if args[:1] == ["run"]:
             refuse_former(args)
@@ -77,6 +82,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         errors.print("interrupted; every file written so far is whole")
         return INTERRUPTED
+
+
+def _allow(args: list[str]) -> None:
+    """Take `--allow FOLDER` from the front of the arguments, for this process and those that it starts."""
+    while args[:1] == ["--allow"]:
+        folder = args[1] if len(args) > 1 else ""
+        if not os.path.isdir(folder):
+            raise InputError(f"--allow {folder}: there is no such folder; name one, before the command")
+        before = os.environ.get(model_files.VARIABLE)
+        os.environ[model_files.VARIABLE] = os.pathsep.join(filter(None, (before, os.path.abspath(folder))))
+        del args[:2]
 
 
 def _refuse_repeated(args: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip import files
+from stickslip import files, limits
 from stickslip.datasets.episode import Episode, parsed
 from stickslip.datasets.parts import SUFFIX
 from stickslip.errors import InputError, MissingExtra
@@ -128,12 +128,13 @@ class Hdf5Reader:
         self.close()
 
 
-def contents(group: Any) -> dict[str, NDArray[Any]]:
+def contents(group: Any, depth: int = 1) -> dict[str, NDArray[Any]]:
     """All arrays of a group and of the groups in it, by their path in it."""
+    limits.check("depth", depth, f"{group.file.filename} has more groups within each other")  # they may form a ring
     found: dict[str, NDArray[Any]] = {}
     for name in group:
         if hasattr(group.get(name), "keys"):
-            found |= {f"{name}/{key}": inner for key, inner in contents(group[name]).items()}
+            found |= {f"{name}/{key}": inner for key, inner in contents(group[name], depth + 1).items()}
         elif (one := array(group, name)) is not None:
             found[name] = one
     return found
@@ -195,6 +196,7 @@ def array(group: Any, name: str) -> NDArray[Any] | None:
         return None
     if not isinstance(group.get(name, getlink=True), h5py.HardLink) or group[name].external:
         raise InputError(f"{name!r} lies in another file: only arrays of the file itself are read")
+    limits.check("arrays", group[name].nbytes, f"{group.file.filename}: {name} has too many bytes")
     return group[name][()]
 
 

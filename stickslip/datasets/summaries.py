@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stickslip import files
+from stickslip import files, limits
 from stickslip.datasets.episode import parsed
 from stickslip.datasets.hdf5 import Hdf5Writer
 from stickslip.datasets.hdf5_file import SUFFIXES, Hdf5Reader
@@ -99,6 +99,8 @@ def _rows(path: Path, names: Sequence[str]) -> list[dict[str, Any]]:
     """Some columns of a parquet file, whose pages have checksums."""
     pa, pq = package()
     try:
+        about = pq.read_metadata(path)
+        limits.check("arrays", 8 * about.num_rows * about.num_columns, f"{path} unpacks to too many bytes")
         return pq.read_table(path, columns=list(names), page_checksum_verification=True).to_pylist()
     except (OSError, pa.ArrowException) as error:
         raise files.damaged(path, "a table of LeRobot", str(error)) from None

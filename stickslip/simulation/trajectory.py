@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 import stickslip
-from stickslip import npz, spec
+from stickslip import limits, npz, spec
 from stickslip.errors import InputError, MissingExtra, Unsupported, unknown
 from stickslip.simulation.shards import Threaded
 from stickslip.state import digest
@@ -242,4 +242,6 @@ def _write_zarr(path: Path, outputs: Mapping[str, Any], about: dict[str, Any]) -
 def _read_zarr(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     group = _zarr().open_group(str(path), mode="r")
     told = dict(group.attrs["trajectory"])
-    return {name: group[name][...] for name in told["outputs"]}, told
+    outputs = {name: group[name] for name in told["outputs"]}
+    limits.check("arrays", sum(array.nbytes for array in outputs.values()), f"{path} unpacks to too many bytes")
+    return {name: array[...] for name, array in outputs.items()}, told

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stickslip import files
+from stickslip import files, limits
 from stickslip.errors import DamagedFile, InputError, MissingExtra
 
 if TYPE_CHECKING:
@@ -130,16 +130,25 @@ def read(path: Path) -> "pyarrow.Table | None":
     """The rows of a file of records; None if it is damaged or of another kind."""
     pa, _ = package()
     try:
-        return opened(files.read_bytes(path))
+        return opened(files.read_bytes(path), path)
     except (OSError, KeyError, DamagedFile, pa.ArrowException):  # a file that a failing disk or a hand has changed
         return None
 
 
-def opened(data: bytes) -> "pyarrow.Table":
+def opened(data: bytes, path: str | Path = "a table") -> "pyarrow.Table":
     """The rows of a file of records, given its content."""
+    return table(data, path).select(schema().names).cast(schema())
+
+
+def table(data: bytes, path: str | Path) -> "pyarrow.Table":
+    """The table of a parquet file, given its content; raises InputError if it is larger than `limits` allows."""
     pa, pq = package()
-    table = pq.ParquetFile(pa.BufferReader(data)).read()
-    return table.select(schema().names).cast(schema())
+    file = pq.ParquetFile(pa.BufferReader(data))
+    about = file.metadata
+    sizes = (about.row_group(group).total_byte_size for group in range(about.num_row_groups))
+    size = max(sum(sizes), 8 * about.num_rows * about.num_columns)
+    limits.check("arrays", size, f"{path} unpacks to too many bytes")
+    return file.read()
 
 
 def rows(table: "pyarrow.Table", places: Sequence[int]) -> "pyarrow.Table":

@@ -12,6 +12,7 @@ The files of cells are what counts. Parts may be removed at any time.
 
 import contextlib
 import os
+import re
 import shutil
 import time
 import uuid
@@ -88,10 +89,14 @@ class Store:
     def manifest(self) -> dict[str, str]:
         """Parameters, as JSON, of each cell by its hash."""
         path = self.folder / "cells.parquet"
-        pa, pq = records.package()
+        pa, _ = records.package()
         try:
-            table = pq.ParquetFile(pa.BufferReader(files.read_bytes(path, "the cells of a study"))).read()
-            return dict(zip(table["cell"].to_pylist(), table["parameters"].to_pylist(), strict=True))
+            table = records.table(files.read_bytes(path, "the cells of a study"), path)
+            cells = table["cell"].to_pylist()
+            strange = [cell for cell in cells if not re.fullmatch(r"[0-9a-f]{8,64}", str(cell))]
+            if strange:  # it would be part of a path
+                raise InputError(f"{path} names a cell {strange[0]!r}: a cell is a hash of 8 to 64 digits from 0 to f")
+            return dict(zip(cells, table["parameters"].to_pylist(), strict=True))
         except (OSError, KeyError, DamagedFile, pa.ArrowException) as error:
             raise InputError(f"{path} is damaged ({error}): run the study again, which keeps its cells") from None
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from stickslip import mjcf
+from stickslip import mjcf, model_files
 from stickslip.errors import SceneError
 from stickslip.scenes import look
 
@@ -147,6 +147,7 @@ def build_menagerie(servo: str, self_collision: bool) -> mujoco.MjSpec:
     Raises SceneError if it does not compile, or does not have the G1's bodies and joints.
     """
     path, ours = find(), build(servo, False)
+    model_files.check(path, [path.parent.parent])
     try:
         spec = mujoco.MjSpec.from_file(str(path))
     except ValueError as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import mujoco
 
-from stickslip import mjcf
+from stickslip import mjcf, model_files
 from stickslip.errors import InputError, unknown
 from stickslip.mpc.retarget import g1
 from stickslip.mpc.retarget.self_collision import set_self_collision
@@ -183,6 +183,8 @@ def from_file(
 def _read(path: Path) -> mujoco.MjSpec:
     """The spec of a file, in which free joints have names."""
     mjcf.check(os.fspath(path) if path.suffix else f"{path}/")
+    if path.suffix.lower() != ".mjb":
+        model_files.check(path)
     try:
         spec = mujoco.MjSpec.from_file(str(path))
     except ValueError as error:

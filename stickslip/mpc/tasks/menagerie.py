@@ -15,7 +15,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from stickslip import mjcf
+from stickslip import mjcf, model_files
 from stickslip.errors import SceneError
 from stickslip.mpc.success import OBJECT, Array
 from stickslip.mpc.task import Task
@@ -145,6 +145,8 @@ def build(hand: Hand, name: str) -> mujoco.MjSpec:
             spec.delete(geom)
     if hand.buffers is not None:
         look.set_buffers(spec, *hand.buffers)
+    if path.is_file():
+        model_files.check(path, [path.parent.parent])
     try:
         own = mujoco.MjSpec.from_file(str(path))
     except ValueError as error:
