@@ -1,9 +1,10 @@
 """A plugin of pytest that runs MuJoCo Warp's own tests with a drop-in module in its place (docs/mujoco-warp.md).
 
-    python -m pytest -p tests.parity.in_place --module stickslip.conesweep --pyargs mujoco_warp._src.sensor_test
+python -m pytest -p tests.parity.in_place --module stickslip.conesweep --pyargs mujoco_warp._src.sensor_test
 """
 
 import importlib
+import inspect
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -35,4 +36,6 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
         for key, value in list(vars(collector.obj).items()):
             if value is mjw:
                 setattr(collector.obj, key, module)
+            elif inspect.isroutine(value) and value is getattr(mjw, key, None):  # imported by its name
+                setattr(collector.obj, key, getattr(module, key))
     return (yield)
