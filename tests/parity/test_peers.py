@@ -12,7 +12,7 @@ from mujoco_warp._src import collision_sdf
 
 import stickslip as ss
 from stickslip import comfree, conesweep, mjcf
-from stickslip.errors import Unsupported
+from stickslip.errors import InputError, Unsupported
 
 SLIDES = """<mujoco><worldbody><body>
     <joint name="x" type="slide" axis="1 0 0"/><joint name="y" type="slide" axis="0 1 0"/>
@@ -253,3 +253,8 @@ def test_the_integrator_implicit_by_its_name(device: str, module: Any) -> None:
     m.opt.integrator = mjw.IntegratorType.IMPLICIT
     with pytest.raises(Unsupported, match="integrator IMPLICIT .use Euler or implicitfast"):
         module.implicit(m, d)
+
+
+def test_arguments_of_put_model_are_no_features(device: str) -> None:
+    with pytest.raises(InputError, match="cone-sweep: .*'missing' is not a batched array field"):
+        conesweep.put_model(mjcf.load(chain("")), batch_sizes={"missing": 2})

@@ -298,5 +298,9 @@ def naming_unsupported(physics: str, features: list[str]) -> Iterator[None]:
     except StickslipError:
         raise
     except (NotImplementedError, ValueError) as error:
-        cure = next((cure for word, cure in _CURES.items() if word in str(error)), "change the model")
-        raise Unsupported(f"{physics} does not support: {str(error).rstrip('.')} ({cure})") from None
+        cure = next((cure for word, cure in _CURES.items() if word in str(error)), None)
+        if cure is None and isinstance(error, ValueError):  # of an argument, such as batch_sizes
+            raise InputError(f"{physics}: {error}") from None
+        raise Unsupported(
+            f"{physics} does not support: {str(error).rstrip('.')} ({cure or 'change the model'})"
+        ) from None
