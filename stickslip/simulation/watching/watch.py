@@ -139,7 +139,7 @@ class Watch:
         self._checked: wp.Graph | None = None
         self._launched = False
         self._arrays = {name: wp.zeros(n, dtype=int, device=sim.device) for name in ("active", "bits")}
-        self._arrays |= {name: wp.zeros(n, dtype=float, device=sim.device) for name in ("lost", "excess")}
+        self._arrays |= {name: wp.zeros(n, dtype=float, device=sim.device) for name in ("lost", "excess", "peak")}
         self._arrays["time"] = wp.full(n, -1.0, dtype=float, device=sim.device)
         self._arrays["count"] = wp.zeros((n, len(KINDS)), dtype=int, device=sim.device)
         self._arrays["total"] = wp.zeros(1, dtype=int, device=sim.device)
@@ -242,6 +242,8 @@ class Watch:
         self._taken = int(mark.memory["total"].numpy()[0])
         del self._events[mark.events :]
         self._told = min(self._told, mark.events)
+        with self._sim._on_device():
+            self._bind()  # buffers may have grown
         self._begin()
 
     def after(self, n: int) -> None:
@@ -275,7 +277,7 @@ class Watch:
                 outputs=[self._memory, self._qvel, *self._before],
             )
             self._base = sim.physics.get_state(sim._m, sim.d)
-            self._base_kept = {name: wp.clone(self._arrays[name]) for name in ("lost", "excess", "active")}
+            self._base_kept = {name: wp.clone(self._arrays[name]) for name in ("lost", "excess", "peak", "active")}
         self._since = []
 
     def _measure(self) -> None:

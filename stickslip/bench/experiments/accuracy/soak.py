@@ -67,7 +67,7 @@ class Soak(Experiment[Settings]):
     source = "stickslip"
     settings = Settings
     quick = {"models": ("stack", "hand"), "world_steps": 160, "nworld": 4}
-    cpu = {"world_steps": 800, "nworld": 8, "seconds": 15.0}
+    cpu = {"world_steps": 4_000, "nworld": 8, "seconds": 15.0}
 
     def cases(self, settings: Settings) -> Mapping[str, str | None]:
         if settings.nworld % 2:
