@@ -7,12 +7,12 @@
 | `checks.py` | the checks of a step, in kernels |
 | `watch.py` | `Watch`: what `Simulation.watch` gives |
 | `event.py` | an event, and the file that replays it |
-| `replay.py` | steps an event again |
+| `replaying.py` | steps an event again |
 """
 
 from stickslip.simulation.watching.event import Event, load
 from stickslip.simulation.watching.limits import KINDS, Limits
-from stickslip.simulation.watching.replay import Replayed, replay
+from stickslip.simulation.watching.replaying import Replayed, replay
 from stickslip.simulation.watching.watch import Watch
 
 __all__ = ["KINDS", "Event", "Limits", "Replayed", "Watch", "load", "replay"]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from stickslip import compilation, provenance
 from stickslip.errors import InputError, Unsupported
 from stickslip.physics.base import GrowingPhysics
+from stickslip.simulation.shards import Threaded
 from stickslip.simulation.watching import checks, kinetics
 from stickslip.simulation.watching.event import Event, Stored
 from stickslip.simulation.watching.limits import (
@@ -71,7 +72,7 @@ class Watch:
     def __init__(self, sim: "Simulation", folder: Any, limits: Limits | None, most: int) -> None:
         if sim.device.is_capturing:
             raise Unsupported("a watch cannot be opened while a graph is captured: open it before")
-        if hasattr(sim.physics, "threads"):
+        if isinstance(sim.physics, Threaded):
             raise Unsupported("worlds that threads share cannot be watched: leave threads at 1")
         if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
             raise InputError(f"most is {most!r}: it must be a whole number of events, at least 1")
