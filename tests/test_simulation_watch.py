@@ -82,7 +82,7 @@ def test_energy_is_that_of_mujoco(sim: ss.Simulation) -> None:
     sim.state = state
     with sim.watch() as watch:
         watch._begin()
-        kinetic, _, total = (array.numpy() for array in watch._before)
+        kinetic, _, total = (array.numpy() for array in watch._device._before)
     for w, mjd in enumerate(mjds):
         assert mjd.energy[1] > 1.0
         assert kinetic[w].sum() == pytest.approx(mjd.energy[1], rel=1e-5)

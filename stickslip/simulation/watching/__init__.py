@@ -5,6 +5,7 @@
 | `limits.py` | what is allowed; sizes of geoms and the energy that belongs to a model |
 | `kinetics.py` | kinetic and potential energy from positions and velocities alone |
 | `checks.py` | the checks of a step, in kernels |
+| `device.py` | memory and launches of the checks |
 | `watch.py` | `Watch`: what `Simulation.watch` gives |
 | `event.py` | an event, and the file that replays it |
 | `replaying.py` | steps an event again |
