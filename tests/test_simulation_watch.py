@@ -82,7 +82,7 @@ def test_energy_is_that_of_mujoco(sim: ss.Simulation) -> None:
     sim.state = state
     with sim.watch() as watch:
         watch._begin()
-        kinetic, _, total = (array.numpy() for array in watch._before)
+        kinetic, _, total = (array.numpy() for array in watch._device._before)
     for w, mjd in enumerate(mjds):
         assert mjd.energy[1] > 1.0
         assert kinetic[w].sum() == pytest.approx(mjd.energy[1], rel=1e-5)
@@ -198,6 +198,20 @@ def test_buffers_that_grow_are_no_event(device: str, tmp_path: pathlib.Path) -> 
     with sim.watch(tmp_path) as watch, pytest.warns(ss.HealthWarning, match="repeated with larger ones"):
         sim.step(support.STEPS)
     assert watch.events == [] and list(tmp_path.iterdir()) == []
+
+
+def test_contacts_on_the_device_after_buffers_have_grown(device: str) -> None:
+    """Their buffers are larger then, too: what is written does not go beyond them."""
+    sim = ss.Simulation("scaling", ss.ConeSweep(), nworld=2, device=device)
+    small = sim.physics.make_data(sim.mjm, 2, nconmax=1, njmax=4)
+    sim.d = sim.physics.set_state(sim.m, small, sim.state)
+    sim._graph = None
+    before = sim.contacts(device=True)
+    with pytest.warns(ss.HealthWarning, match="repeated with larger ones"):
+        sim.step(support.STEPS)
+    after = sim.contacts(device=True)
+    assert before.capacity == 2 < sim.contact_count() <= after.capacity
+    assert after.numpy().dist.tolist() == sim.contacts().dist.tolist()
 
 
 def test_twins(sim: ss.Simulation, device: str, tmp_path: pathlib.Path) -> None:

@@ -6,6 +6,7 @@ import warp as wp
 from numpy.typing import ArrayLike
 
 from stickslip import arrays, compilation
+from stickslip.physics.base import GrowingPhysics
 from stickslip.physics.contacts import DeviceContacts
 from stickslip.readout import readout
 from stickslip.simulation import views
@@ -29,7 +30,7 @@ class Observation(Inputs):
         Inputs.__init__(self)
         self._step_graph: wp.Graph | None = None
         self._forward_graph: tuple[wp.Graph, Any, Any] | None = None  # with the model and data of its capture
-        self._contacts: tuple[DeviceContacts, Any] | None = None
+        self._contacts: tuple[DeviceContacts, Any, Any] | None = None  # with the data, and the sizes of its buffers
 
     @property
     def _graph(self) -> wp.Graph | None:
@@ -126,7 +127,9 @@ class Observation(Inputs):
     def _device_contacts(self) -> DeviceContacts:
         """The contacts, in buffers that are made once for the data."""
         with wp.ScopedDevice(self.device), compilation.quiet():
-            if self._contacts is None or self._contacts[1] is not self.d:
-                self._contacts = (self.physics.make_contacts(self._m, self.d), self.d)
+            physics = self.physics
+            sizes = physics.buffer_sizes(self._m, self.d) if isinstance(physics, GrowingPhysics) else None
+            if self._contacts is None or self._contacts[1] is not self.d or self._contacts[2] != sizes:
+                self._contacts = (physics.make_contacts(self._m, self.d), self.d, sizes)
             self.physics.fill_contacts(self._m, self.d, self._contacts[0])
         return self._contacts[0]

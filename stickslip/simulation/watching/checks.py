@@ -59,6 +59,7 @@ class Memory:
     bits: wp.array(dtype=int)  # of `overflow`                       (nworld,)
     lost: wp.array(dtype=float)  # energy that may come back, J       (nworld,)
     excess: wp.array(dtype=float)  # energy from nothing, J           (nworld,)
+    peak: wp.array(dtype=float)  # kinetic energy, the most lately, J  (nworld,)
     time: wp.array(dtype=float)  # after the last step, s             (nworld,)
     count: wp.array2d(dtype=int)  # events of each kind               (nworld, kinds)
     total: wp.array(dtype=int)  # events of all worlds                (1,)
@@ -87,6 +88,7 @@ def begin_worlds(
         memory.active[w] = 0
         memory.lost[w] = 0.0
         memory.excess[w] = 0.0
+        memory.peak[w] = 0.0
         memory.time[w] = time[w]
     if overflow.shape[0] > 0:
         memory.bits[w] = overflow[w]
@@ -296,14 +298,16 @@ def check_worlds(
         )
         more = float(energy[w] - energy_before[w]) - h * power
         lost = memory.lost[w] * (1.0 - wp.min(1.0, h / ELASTIC)) - more
-        excess = memory.excess[w] * (1.0 - wp.min(1.0, h / FORGETS))
+        keeps = 1.0 - wp.min(1.0, h / FORGETS)
+        excess = memory.excess[w] * keeps
+        peak = wp.max(before, memory.peak[w] * keeps)
         if not wp.isfinite(more):
             lost = 0.0
             excess = 0.0
         if lost < 0.0:
             excess -= lost
             lost = 0.0
-        limit = bounds.energy + 0.5 * before
+        limit = bounds.energy + 0.5 * peak
         if excess > limit:
             now = now | (1 << ENERGY)
             if (was & (1 << ENERGY)) == 0:
@@ -311,6 +315,7 @@ def check_worlds(
             excess = wp.min(excess, 2.0 * limit)  # so that it ends
         memory.lost[w] = lost
         memory.excess[w] = excess
+        memory.peak[w] = peak
 
     # penetration
     if bounds.depth > 0.0 and deepest[w] > bounds.depth:

@@ -28,7 +28,7 @@ class Limits:
     energy: float | None = parameter(
         1.0,
         "energy from nothing that is allowed, in falls of the heaviest tree by the extent of the model, besides half "
-        "of the kinetic energy",
+        "of the largest kinetic energy of the last second",
         above=True,
         low=0.0,
         optional=True,

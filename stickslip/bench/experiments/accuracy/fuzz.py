@@ -54,7 +54,7 @@ class Fuzz(Experiment[Settings]):
     source = "stickslip"
     settings = Settings
     quick = {"models": 2, "inputs": 2, "commands": 2, "structures": 1, "steps": 4}
-    cpu = {"models": 48, "inputs": 24, "commands": 16, "structures": 6}
+    cpu = {"models": 50, "inputs": 24, "commands": 12, "structures": 5}
 
     def cases(self, settings: Settings) -> Mapping[str, str | None]:
         return {**KINDS, ALL: None}
