@@ -163,13 +163,13 @@ def main() -> None:
                 figures = running(Path(work), cells, name, asked.workers)
             else:
                 figures = {"hash": hashing, "folder": folder, "speed-up": speed_up}[name](Path(work), cells)
-        for what, value in figures.items():
-            print(f"{name:10} {cells:9,} {what:32} {value:.4g}")
-        same = [one for one in found["parts"] if (one["part"], one["cells"]) == (name, cells)]
-        found["parts"] = [one for one in found["parts"] if one not in same]
-        found["parts"].append({"part": name, "cells": cells, "figures": figures})
-        found["parts"].sort(key=lambda one: (PARTS.index(one["part"]), one["cells"]))
-        files.write_json(path, found)
+            for what, value in figures.items():
+                print(f"{name:10} {cells:9,} {what:32} {value:.4g}")
+            same = [one for one in found["parts"] if (one["part"], one["cells"]) == (name, cells)]
+            found["parts"] = [one for one in found["parts"] if one not in same]
+            found["parts"].append({"part": name, "cells": cells, "figures": figures})
+            found["parts"].sort(key=lambda one: (PARTS.index(one["part"]), one["cells"]))
+            files.write_json(path, found)
 
 
 def kept(path: Path) -> dict[str, Any]:
