@@ -145,7 +145,9 @@ def _shared(name: str, value: Any, device: wp.Device) -> wp.array:
         shared._owner = value
         return shared
     except Exception as error:  # each library has errors of its own
-        raise InputError(f"{name}: this {type(value).__name__} cannot be read: {error}") from None
+        raise InputError(
+            f"{name}: this {type(value).__name__} cannot be read: {error}; give an array of NumPy, Warp, PyTorch or JAX"
+        ) from None
 
 
 def host_array(value: Any) -> Any:

@@ -53,5 +53,5 @@ def _run(file: Path) -> dict[str, object]:
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{file} does not run: {type(error).__name__}: {error}") from error
+        raise InputError(f"{file} does not run: {type(error).__name__}: {error}; mend it") from error
     return dict(vars(module))

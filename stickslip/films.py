@@ -42,7 +42,9 @@ def mp4(pictures: list[NDArray[np.uint8]], rate: float) -> bytes:
         data = b"".join(each.tobytes() for each in pictures)
         done = subprocess.run(command, input=data, capture_output=True, timeout=300)
         if done.returncode:
-            raise StickslipError(f"ffmpeg made no film: {done.stderr.decode(errors='replace').strip()[-300:]}")
+            raise StickslipError(
+                f"ffmpeg made no film: {done.stderr.decode(errors='replace').strip()[-300:]}; take a gif instead"
+            )
         return out.read_bytes()
 
 

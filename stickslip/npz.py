@@ -93,7 +93,9 @@ def opened(path: str | os.PathLike, kind: str) -> Iterator["Arrays"]:
         with open(path, "rb") as file:
             start = file.read(4)
             if start[:2] != b"PK":
-                raise InputError(f"{os.fspath(path)!r} is not {kind}: it is no .npz file, it begins with {start!r}")
+                raise InputError(
+                    f"{os.fspath(path)!r} is not {kind}: it is no .npz file, it begins with {start!r}; check the path"
+                )
             check_seal(file, path, kind)
             with told(path, kind), zipfile.ZipFile(file) as archive:
                 yield Arrays(archive, path, kind)
@@ -140,7 +142,10 @@ class Arrays(Mapping[str, NDArray[Any]]):
             except ValueError as error:
                 if isinstance(error, InputError):
                     raise
-                raise InputError(f"{os.fspath(self._path)!r} is not {self._kind}: {name}: {error}") from None
+                raise InputError(
+                    f"{os.fspath(self._path)!r} is not {self._kind}: {name}: {error}"
+                    "; take a copy of it, or write it again"
+                ) from None
 
     def read(self) -> dict[str, NDArray[Any]]:
         """All of them."""

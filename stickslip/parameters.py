@@ -165,7 +165,7 @@ def _check_former(kind: Any, given: Mapping[str, Any], of: str = "") -> None:
     former = {old: name for name, field in fields(kind).items() for old in declaration(field).was}
     for name in given:
         if name in former:
-            raise InputError(f"the parameter {name!r}{of} is called {former[name]!r} now")
+            raise InputError(f"the parameter {name!r}{of} is called {former[name]!r} now; write that")
 
 
 def check(obj: Any) -> None:

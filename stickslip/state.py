@@ -144,7 +144,10 @@ class State:
         size = mujoco.mj_stateSize(mjm, int(signature))
         rows = np.atleast_2d(np.asarray(vector, dtype=float))
         if rows.shape[1] != size:
-            raise InputError(f"a state of signature {int(signature)} has {size} numbers, got {rows.shape[1]}")
+            raise InputError(
+                f"a state of signature {int(signature)} has {size} numbers, got {rows.shape[1]}"
+                "; give the signature that it was taken with"
+            )
         shapes, parts, at = part_shapes(mjm), {}, 0
         for name, bit in PARTS.items():
             if int(signature) & bit:
@@ -173,7 +176,9 @@ class State:
         try:
             version = int(arrays["state/version"])
         except (ValueError, TypeError, KeyError) as error:
-            raise InputError(f"{os.fspath(path)!r} is not a saved state: {error}; `State.save` writes one") from None
+            raise InputError(
+                f"{os.fspath(path)!r} is not a saved state: {error}; `State.save` writes one: check the path"
+            ) from None
         if version > _VERSION:
             raise InputError(
                 f"{os.fspath(path)!r} is a state of version {version}, this stickslip reads up to {_VERSION}: update it"
@@ -182,7 +187,10 @@ class State:
         memory = {name.removeprefix("memory/"): a for name, a in arrays.items() if name.startswith("memory/")}
         strange = parts.keys() - PARTS.keys()
         if strange or not {"time", "qpos", "qvel", "act"} <= parts.keys():
-            raise InputError(f"{os.fspath(path)!r} is not a saved state: its parts are {', '.join(sorted(parts))}")
+            raise InputError(
+                f"{os.fspath(path)!r} is not a saved state: its parts are {', '.join(sorted(parts))}"
+                "; `State.save` writes one: check the path"
+            )
         return cls(**parts, memory=memory, physics=str(arrays["state/physics"]), model=str(arrays["state/model"]))
 
 

@@ -58,5 +58,5 @@ def convert(
             advance=lambda done, of: bar.update(task, completed=done, total=of),
         )
     if not count:
-        raise InputError("the sources have no episodes: nothing was written")
+        raise InputError("the sources have no episodes: nothing was written; name sources with episodes")
     console.print(f"{count:,} episodes: [bold]{escape(str(paths[-1]))}[/]", soft_wrap=True)

@@ -44,7 +44,9 @@ def run(order: "Identify", console: Console) -> bool:
         raise InputError("--held-out and --no-held-out exclude each other: leave one out")
     both = sorted({path.resolve() for path in order.data} & {path.resolve() for path in order.held_out})
     if both:
-        raise InputError(f"{both[0]} is both in --data and in --held-out: a trial that was fitted tests nothing")
+        raise InputError(
+            f"{both[0]} is both in --data and in --held-out: a trial that was fitted tests nothing; leave it out of one"
+        )
     if not order.parameters:
         raise InputError("--parameters names nothing to identify: such as friction:T=0.05:2 mass:T=0.1:3")
     if not order.physics:

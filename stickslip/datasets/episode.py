@@ -175,7 +175,7 @@ def parsed(text: Any, where: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is not JSON: {error}") from None
+        raise InputError(f"{where} is not JSON: {error}; write it again") from None
     if not isinstance(found, dict):
         raise InputError(f"{where} is of type {type(found).__name__}: expected a dict")
     return found

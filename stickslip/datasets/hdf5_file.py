@@ -68,7 +68,10 @@ class Hdf5Reader:
         names = ("actions", "rewards", "dones", "states", "controls", "final_state")
         one = {key: arrays.get(key) for key in names}
         if one["actions"] is None:
-            raise InputError(f"{str(self.path)!r}: {name} has no actions, so it is no episode of robomimic's layout")
+            raise InputError(
+                f"{str(self.path)!r}: {name} has no actions, so it is no episode of robomimic's layout"
+                "; give a file that robomimic or Hdf5Writer wrote"
+            )
         over = one["dones"] is not None and bool(one["dones"][-1])
         return Episode(
             {n: a for n, a in seen.items() if n not in shot},
@@ -232,7 +235,10 @@ def opened(path: Path, *, demo: bool = False) -> Iterator[Any]:
     """A file of episodes, or with `demo` of one episode on its way there."""
     with _open(path) as file:
         if ("demo" if demo else "data") not in file:
-            raise InputError(f"{str(path)!r} has no group 'data': it is not of robomimic's layout")
+            raise InputError(
+                f"{str(path)!r} has no group 'data': it is not of robomimic's layout"
+                "; give a file that robomimic or Hdf5Writer wrote"
+            )
         yield file
 
 

@@ -144,7 +144,9 @@ class LeRobotWriter(PartsWriter):
             )
         for name in joined:
             if name not in seen or seen[name].ndim != 2:
-                raise InputError(f"state has {name!r}, which is no observation that is a vector: {sorted(seen)}")
+                raise InputError(
+                    f"state has {name!r}, which is no observation that is a vector: {sorted(seen)}; choose among these"
+                )
         if joined and "state" in seen and "state" not in joined:
             raise InputError(f"state is {joined}, and there is an observation 'state': rename it, or name it in state")
         columns: dict[str, NDArray[Any]] = {}

@@ -84,7 +84,10 @@ def replay(
     if controls.shape[1:] != (mjm.nu,):
         raise InputError(f"episode {episode!r} has {controls.shape[1]} controls, the model {mjm.nu}: give its model")
     if mjm.nmocap:
-        raise Unsupported(f"the model has {mjm.nmocap} mocap bodies, whose poses are not part of the states")
+        raise Unsupported(
+            f"the model has {mjm.nmocap} mocap bodies, whose poses are not part of the states"
+            "; replay it without them, or record controls of actuators"
+        )
     recorded = str(found.info.get("physics", ""))
     if physics is None:
         if not recorded:

@@ -67,10 +67,12 @@ def _of_lerobot(folder: Path) -> Summary:
     pa, pq = package()
     about = folder / "meta" / "info.json"
     if not about.is_file():
-        raise InputError(f"{str(folder)!r} has no meta/info.json: it is no LeRobot dataset")
+        raise InputError(f"{str(folder)!r} has no meta/info.json: it is no LeRobot dataset; name its folder")
     info = parsed(files.read_bytes(about, "meta/info.json of LeRobot"), str(about))
     if str(info.get("codebase_version")) != "v3.0":
-        raise InputError(f"{str(folder)!r} is of version {info.get('codebase_version')!r}: v3.0 is read")
+        raise InputError(
+            f"{str(folder)!r} is of version {info.get('codebase_version')!r}: v3.0 is read; convert it with LeRobot"
+        )
     told: list[Mapping[str, Any]] = []
     tasks: dict[str, None] = {}
     for path in sorted(folder.glob("meta/episodes/*/*.parquet")):
@@ -92,7 +94,9 @@ def _of_lerobot(folder: Path) -> Summary:
             tasks=list(tasks),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{str(about)!r} is not complete: {error!r}") from None
+        raise InputError(
+            f"{str(about)!r} is not complete: {error!r}; take a copy of the dataset, or write it again"
+        ) from None
 
 
 def _rows(path: Path, names: Sequence[str]) -> list[dict[str, Any]]:

@@ -160,7 +160,10 @@ class Fused:
                 run()
                 for key, one in cycle.tensors().items():
                     if not _agree(ours[key], one):
-                        raise Unsupported(f"{key!r} comes out otherwise in {name!r}: does a term read other worlds?")
+                        raise Unsupported(
+                            f"{key!r} comes out otherwise in {name!r}: does a term read other worlds?"
+                            " Write it with operations of one world"
+                        )
                 for key, one in cycle.made.items():
                     made[key].copy_(one)
         finally:

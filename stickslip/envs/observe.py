@@ -97,7 +97,9 @@ def called(what: str, term: Any, state: State) -> torch.Tensor:
     """The value of a term, if it is a tensor of every world on the device."""
     value = term(state)
     if not isinstance(value, torch.Tensor):
-        raise InputError(f"{what} returns {type(value).__name__}: a term returns a tensor, ({state.nworld}, ...)")
+        raise InputError(
+            f"{what} returns {type(value).__name__}: a term returns a tensor, ({state.nworld}, ...); make it return one"
+        )
     if value.ndim < 1 or value.shape[0] != state.nworld:
         raise InputError(f"{what} has shape {tuple(value.shape)}: the first axis must be worlds, {state.nworld}")
     if value.device != state.device:

@@ -187,7 +187,10 @@ class Task:
             raise InputError(f"{what}: delay is {self.action.delay}: give 0 <= least <= largest, in timesteps")
         for name in self.critic:
             if name in self.observations:
-                raise InputError(f"{what}: {name!r} is both in observations and in critic: the critic sees both")
+                raise InputError(
+                    f"{what}: {name!r} is both in observations and in critic: the critic sees both"
+                    "; leave it out of critic"
+                )
 
     @property
     def dt(self) -> float:

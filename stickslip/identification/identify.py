@@ -160,7 +160,7 @@ def _check(
     names = [parameter.name for parameter in parameters]
     doubled = [name for name in names if names.count(name) > 1]
     if doubled:
-        raise InputError(f"two parameters are the {doubled[0]}")
+        raise InputError(f"two parameters are the {doubled[0]}; name it once")
     if sum(isinstance(parameter, Delay) for parameter in parameters) > 2:
         raise InputError("there can be one delay of measurements and one of controls")
     if isinstance(generations, bool) or not isinstance(generations, int) or generations < 1:

@@ -86,7 +86,10 @@ def find(mjm: mujoco.MjModel, channels: Iterable[str]) -> Measure:
             array = out[output]
             flat = array.reshape(*array.shape[:2], -1)
             if isinstance(columns_of, Sequence) and max(columns_of, default=0) >= flat.shape[2]:
-                raise InputError(f"{output} has {flat.shape[2]} numbers, a channel asks for number {max(columns_of)}")
+                raise InputError(
+                    f"{output} has {flat.shape[2]} numbers, a channel asks for number {max(columns_of)}"
+                    "; name a lower one"
+                )
             columns.append(flat if columns_of is None else flat[..., columns_of])
         return np.concatenate(columns, axis=2)
 
@@ -108,7 +111,7 @@ def _pick(mjm: mujoco.MjModel, channel: Any) -> tuple[str, list[int] | None]:
     last = first + 1 if found["last"] is None else int(found["last"])
     if last <= first or (numbers is not None and last > len(numbers)):
         many = "" if numbers is None else f": it has {len(numbers)} numbers"
-        raise InputError(f"channel {channel!r} has no numbers {first} to {last - 1}{many}")
+        raise InputError(f"channel {channel!r} has no numbers {first} to {last - 1}{many}; name numbers that it has")
     return output, list(range(first, last) if numbers is None else numbers[first:last])
 
 

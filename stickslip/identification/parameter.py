@@ -109,13 +109,15 @@ def geoms(mjm: mujoco.MjModel, of: str | Iterable[str] | None) -> list[int]:
         if body >= 0:
             first, count = int(mjm.body_geomadr[body]), int(mjm.body_geomnum[body])
             if not count:
-                raise InputError(f"body {name!r} has no geom")
+                raise InputError(f"body {name!r} has no geom; name another body, or a geom")
             found += range(first, first + count)
         else:
             try:
                 found.append(find(mjm, "geom", name))
             except InputError as error:
-                raise InputError(f"neither a body nor a geom is named {name!r}: {error}") from None
+                raise InputError(
+                    f"neither a body nor a geom is named {name!r}: {error}; name one of the model"
+                ) from None
     return list(dict.fromkeys(found))
 
 

@@ -148,7 +148,10 @@ class Mass(Parameter):
 
     def check(self, mjm: mujoco.MjModel) -> None:
         if mjm.body_mass[find(mjm, "body", self.body)] <= 0.0:
-            raise InputError(f"body {self.body!r} has no mass in the model: its inertia could not scale with it")
+            raise InputError(
+                f"body {self.body!r} has no mass in the model: its inertia could not scale with it"
+                "; give it a mass, or leave this parameter out"
+            )
 
     def write(self, fields: Fields, values: NDArray[np.floating]) -> None:
         body = find(fields.mjm, "body", self.body)
@@ -300,7 +303,7 @@ class Delay(Parameter):
 
     def __init__(self, low: float, high: float, of: str = "measurements") -> None:
         if of not in ("measurements", "controls"):
-            raise InputError(f"of is {of!r}: a delay is of measurements or of controls")
+            raise InputError(f"of is {of!r}: a delay is of measurements or of controls; choose one")
         put(self, low, high, of=of)
 
     def __post_init__(self) -> None:

@@ -66,7 +66,7 @@ def draw(fit: "Fit", suffix: str) -> bytes:
 def check(path: Path) -> str:
     """The suffix of a path for a picture; raises InputError if it is none."""
     if path.suffix.lower() not in FORMATS:
-        raise InputError(f"{path}: a picture is {', '.join(FORMATS)}")
+        raise InputError(f"{path}: a picture is {', '.join(FORMATS)}; choose one of these suffixes")
     return path.suffix.lower()
 
 

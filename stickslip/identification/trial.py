@@ -105,6 +105,7 @@ class Trial:
             raise InputError(
                 f"noise of {name} is {self.noise.min():g} somewhere: it is a standard deviation in the unit of the "
                 "measurement, above 0; infinity stands for what was not measured"
+                "; give what the sensor has"
             )
         used = np.isfinite(np.broadcast_to(self.noise, measured.shape))
         bad = np.argwhere(~np.isfinite(measured) & used)
@@ -115,7 +116,7 @@ class Trial:
                 f"({len(bad)} such numbers): leave out rows that were dropped, or give single numbers an infinite noise"
             )
         if not used.any():
-            raise InputError(f"noise of {name} is infinite everywhere: nothing was measured")
+            raise InputError(f"noise of {name} is infinite everywhere: nothing was measured; leave this trial out")
         self._check_controls()
         for part in ("qpos", "qvel", "act"):
             value = getattr(self, part)
@@ -145,7 +146,7 @@ class Trial:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a `.npz` file, which `load` reads."""
         if Path(path).suffix != ".npz":
-            raise InputError(f"{path}: a trial is written as .npz")
+            raise InputError(f"{path}: a trial is written as .npz; give a name with this suffix")
         parts = {key: getattr(self, key) for key in _ARRAYS if getattr(self, key) is not None}
         return npz.write(path, {**parts, "channels": np.array(self.channels)})
 
@@ -169,9 +170,9 @@ class Trial:
         """
         path = Path(path)
         if path.suffix not in SUFFIXES:
-            raise InputError(f"{path}: a trial is {' or '.join(SUFFIXES)}")
+            raise InputError(f"{path}: a trial is {' or '.join(SUFFIXES)}; convert it to one of these")
         if not path.is_file():
-            raise InputError(f"{path}: no such file")
+            raise InputError(f"{path}: no such file; check the path")
         parts = _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
         parts.update(start or {})
         if noise is not None:
@@ -197,7 +198,10 @@ def _check_times(name: str, time: NDArray[np.floating], least: int) -> None:
     if time.ndim != 1 or len(time) < least:
         raise InputError(f"{name} has shape {time.shape}, expected (n,) with n of {least} or more")
     if not np.isfinite(time).all():
-        raise InputError(f"{name} is not finite in row {int(np.flatnonzero(~np.isfinite(time))[0])}")
+        raise InputError(
+            f"{name} is not finite in row {int(np.flatnonzero(~np.isfinite(time))[0])}"
+            "; leave out rows that were dropped"
+        )
     back = np.flatnonzero(np.diff(time) <= 0.0)
     if back.size:
         row = int(back[0])
@@ -225,7 +229,7 @@ def _read_csv(path: Path) -> dict[str, Any]:
         lines = ((number, line) for number, line in enumerate(file, 1) if line.strip() and not line.startswith("#"))
         first = next(lines, None)
         if first is None:
-            raise InputError(f"{path} is empty: the first line names the columns")
+            raise InputError(f"{path} is empty: the first line names the columns; write one")
         names = [name.strip() for name in next(csv.reader([first[1]]))]
         _check_names(path, names)
         rows = []
@@ -234,7 +238,7 @@ def _read_csv(path: Path) -> dict[str, Any]:
             if len(rows) * len(names) > MOST_NUMBERS:
                 raise InputError(f"{path} has over {MOST_NUMBERS} numbers: cut it into several trials")
     if not rows:
-        raise InputError(f"{path} has no rows below its names")
+        raise InputError(f"{path} has no rows below its names; write a row for each measurement")
     table = np.array(rows)
     columns = {name: table[:, k] for k, name in enumerate(names)}
     controls = sorted((name for name in names if name.startswith("ctrl[")), key=lambda name: int(name[5:-1]))
@@ -264,10 +268,12 @@ def _read_csv(path: Path) -> dict[str, Any]:
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
     if "time" not in names:
-        raise InputError(f"{path} has no column `time`; its columns are {', '.join(names)}")
+        raise InputError(
+            f"{path} has no column `time`; its columns are {', '.join(names)}; name the times of its rows so"
+        )
     doubled = [name for name in names if names.count(name) > 1]
     if doubled:
-        raise InputError(f"{path} has two columns {doubled[0]!r}")
+        raise InputError(f"{path} has two columns {doubled[0]!r}; rename or remove one")
     for name in names:
         if name.startswith("start:") and not _START.fullmatch(name[6:]):
             raise InputError(f"{path}: column {name!r} must be start:qpos[i], start:qvel[i] or start:act[i]")
@@ -280,13 +286,18 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
 
 def _row(path: Path, number: int, fields: Sequence[str], names: Sequence[str]) -> list[float]:
     if len(fields) != len(names):
-        raise InputError(f"{path}, line {number}: {len(fields)} fields, the first line names {len(names)}")
+        raise InputError(
+            f"{path}, line {number}: {len(fields)} fields, the first line names {len(names)}"
+            "; leave fields empty that are missing"
+        )
     row = []
     for name, field in zip(names, fields, strict=True):
         try:
             row.append(float(field) if field.strip() else math.nan)
         except ValueError:
-            raise InputError(f"{path}, line {number}, column {name!r}: {field!r} is not a number") from None
+            raise InputError(
+                f"{path}, line {number}, column {name!r}: {field!r} is not a number; leave it empty if it is missing"
+            ) from None
         if field.strip() and not math.isfinite(row[-1]):
             raise InputError(f"{path}, line {number}, column {name!r} is {field}: leave it empty if it is missing")
     return row

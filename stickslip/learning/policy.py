@@ -81,7 +81,9 @@ class Policy:
             with npz.opened(path, "a policy that `stickslip train` wrote") as found:
                 header = json.loads(str(found["header"]))
                 if header["format"] != FORMAT:
-                    raise InputError(f"{path} has format {header['format']}, this version reads {FORMAT}")
+                    raise InputError(
+                        f"{path} has format {header['format']}, this version reads {FORMAT}; train it again"
+                    )
                 layers = range(int(header["layers"]))
                 policy = cls(
                     tuple(found[f"weight{i}"] for i in layers),

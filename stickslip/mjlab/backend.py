@@ -81,8 +81,8 @@ def choice_of(physics: str | Physics[Any, Any], given: Mapping[str, Any]) -> Cho
     if MODULES[physics.name] is mjw:
         if label != "mujoco":
             raise Unsupported(
-                f"{label}: with mjlab, options of MuJoCo's solver are in its configuration; for anti_creep set "
-                "cfg.sim.mujoco.cone = 'elliptic' and cfg.sim.mujoco.impratio = 100"
+                f"{label}: with mjlab, options of MuJoCo's solver are in its configuration: set "
+                "cfg.sim.mujoco.cone = 'elliptic' and cfg.sim.mujoco.impratio = 100 for anti_creep"
             )
         values = {}
     return Choice(label, MODULES[physics.name], values)
@@ -95,7 +95,7 @@ def _names() -> str:
 def _check_has_module(name: str) -> None:
     if name not in MODULES:
         raise Unsupported(
-            f"{name} cannot be mjlab's backend: it has no module with MuJoCo Warp's names; those that have one are "
+            f"{name} cannot be mjlab's backend: it has no module with MuJoCo Warp's names; choose one that has: "
             f"{_names()}"
         )
 

@@ -152,7 +152,7 @@ def bunny() -> Mesh:
     """The Stanford bunny at rest, z up, center of mass at the origin; raises MissingExtra if it cannot be read."""
     reason, path = missing_bunny(), _bunny_file()
     if reason is not None or path is None:
-        raise MissingExtra(f"the bunny cannot be read: {reason}")
+        raise MissingExtra(f"the bunny cannot be read: {reason}; use stand_in")
     from pxr import Usd, UsdGeom  # pyright: ignore[reportMissingImports]
 
     stage = Usd.Stage.Open(str(path))  # pyright: ignore[reportAttributeAccessIssue]

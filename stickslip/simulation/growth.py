@@ -251,6 +251,7 @@ class Growth:
             raise BufferOverflow(
                 f"the buffers are too small, and nconmax={nconmax}, njmax={njmax} do not fit into memory: {error}. "
                 f"The state is as it was before these {n} steps."
+                " Use fewer worlds, or larger memory"
             ) from error
         sim.d = physics.adopt(sim._m, sim.d, larger)
         overflow = physics.arrays(sim._m, sim.d)["overflow"]  # of the caller's own steps, perhaps

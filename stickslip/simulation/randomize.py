@@ -214,7 +214,9 @@ class Randomizer:
             _bound(name, what, bound, shape, of_mass) for what, bound in (("low", value.low), ("high", value.high))
         )
         if (low > high).any():
-            raise InputError(f"{name}: low is {low[low > high][0]:g}, above high, {high[low > high][0]:g}")
+            raise InputError(
+                f"{name}: low is {low[low > high][0]:g}, above high, {high[low > high][0]:g}; swap them, or raise high"
+            )
         if own.dtype is wp.bool or getattr(own.dtype, "_wp_scalar_type_", own.dtype) is not wp.float32:
             raise InputError(f"{name} is not made of floats: give an array")
         if name not in self._nominal:

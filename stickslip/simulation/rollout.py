@@ -90,7 +90,9 @@ def rollout(
         worlds.check(sim, state)
     steps, given = _controls(sim, ctrl)
     if every > steps:
-        raise InputError(f"every is {every}: the rollout has {steps} steps, so that there would be no sample")
+        raise InputError(
+            f"every is {every}: the rollout has {steps} steps, so that there would be no sample; choose a smaller one"
+        )
     sim.compile()
     with sim._on_device():
         restore, warned = sim.physics.checkpoint(sim._m, sim.d), sim._warned

@@ -141,7 +141,10 @@ class Trajectory:
         except (OSError, ValueError, KeyError, EOFError, TypeError) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"{shown} is not a saved trajectory: {error}") from None
+            raise InputError(
+                f"{shown} is not a saved trajectory: {error}"
+                "; `Trajectory.save` and `Simulation.record` write them: check the path"
+            ) from None
         if version > _VERSION:
             raise InputError(
                 f"{shown} is a trajectory of version {version}, this stickslip reads up to {_VERSION}: update it"

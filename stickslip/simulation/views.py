@@ -280,4 +280,7 @@ def sensor_columns(sim: "Observation", key: str | int) -> wp.array:
 
 def missing(physics: str, field: str) -> Unsupported:
     """The error for an array that a physics does not have."""
-    return Unsupported(f"{physics} has no {field}: it does not compute it, or keeps it on the host")
+    return Unsupported(
+        f"{physics} has no {field}: it does not compute it, or keeps it on the host"
+        "; choose another output, or another physics"
+    )

@@ -42,7 +42,7 @@ def set_state(sim: "Simulation", state: State, worlds: ArrayLike | None) -> None
     if worlds is not None:
         index = numbers(worlds, sim.nworld)
         if state.nworld not in (1, len(index)):
-            raise InputError(f"the state has {state.nworld} worlds, worlds names {len(index)}")
+            raise InputError(f"the state has {state.nworld} worlds, worlds names {len(index)}; name a world for each")
         chosen = np.zeros(sim.nworld, dtype=bool)
         chosen[index] = True
         if state.nworld > 1:

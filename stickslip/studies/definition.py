@@ -101,7 +101,7 @@ def load(path: str | os.PathLike[str]) -> Definition:
         table = tomllib.loads(files.read_bytes(place, "the TOML of a study").decode("utf-8"))
         files.check_depth(table, place)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{place} is not TOML: {error}") from None
+        raise InputError(f"{place} is not TOML: {error}; mend it") from None
     table.setdefault("name", place.stem)
     try:
         return parse(table)

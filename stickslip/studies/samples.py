@@ -126,7 +126,7 @@ def parse(table: Mapping[str, Any], flat: Callable[[Mapping[str, Any], str], dic
     """The section [samples] of a study."""
     _keys("samples", table, KEYS)
     if "count" not in table:
-        raise InputError("samples: count is missing: how many points are drawn")
+        raise InputError("samples: count is missing: how many points are drawn; add count = 1000")
     count = _whole("samples: count", table["count"], 1)
     method = table.get("method", "sobol")
     if method not in METHODS:
@@ -153,7 +153,7 @@ def _bounds(name: str, value: Any) -> Bounds:
         raise InputError(f"{name}: a range of whole numbers goes from one to another, not from {low:g} to {high:g}")
     log = _log(name, value, low)
     if whole and log:
-        raise InputError(f"{name}: log and whole exclude each other")
+        raise InputError(f"{name}: log and whole exclude each other; leave one out")
     return Bounds(low, high, log, whole)
 
 

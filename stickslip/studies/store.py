@@ -73,7 +73,10 @@ class Store:
         try:
             found = files.read_json(path, "a study")
             if found["format"] != FORMAT:
-                raise InputError(f"{path} has format {found['format']}, this version reads {FORMAT}")
+                raise InputError(
+                    f"{path} has format {found['format']}, this version reads {FORMAT}"
+                    "; update stickslip, or choose another folder"
+                )
             return found
         except FileNotFoundError:
             raise InputError(

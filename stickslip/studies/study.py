@@ -107,7 +107,7 @@ def run(
     device = cells_module.device_of(definition)
     found = plan(definition, planned, device)
     if not found:
-        raise InputError("the study has no cells")
+        raise InputError("the study has no cells; write a grid, a list or samples")
     store = Store(out)
     store.begin(definition, found)
     options = definition.settings
@@ -146,7 +146,7 @@ def arrays(out: str | os.PathLike[str], cell: str) -> dict[str, Any]:
     """The arrays of a cell, by name."""
     path = Store(out).path(records.DONE, cell, ".npz")
     if not path.is_file():
-        raise InputError(f"cell {cell!r} has no arrays: {path} does not exist")
+        raise InputError(f"cell {cell!r} has no arrays: {path} does not exist; name a cell that wrote some")
     with npz.opened(path, "the arrays of a cell") as found:
         return found.read()
 

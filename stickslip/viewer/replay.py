@@ -120,9 +120,12 @@ def check(clip: Clip, mjm: mujoco.MjModel) -> None:
     if clip.qpos.ndim != 3 or clip.qpos.shape[2] != mjm.nq:
         raise InputError(
             f"{clip.label}: qpos has shape {clip.qpos.shape}, the model has nq = {mjm.nq}: it is of another scene"
+            "; name it with --scene"
         )
     if clip.time.ndim != 1 or len(clip.time) != clip.qpos.shape[1] or not len(clip.time):
-        raise InputError(f"{clip.label}: time has shape {clip.time.shape} for {clip.qpos.shape[1]} samples of qpos")
+        raise InputError(
+            f"{clip.label}: time has shape {clip.time.shape} for {clip.qpos.shape[1]} samples of qpos; record it again"
+        )
     if not np.isfinite(clip.time).all() or (np.diff(clip.time) < 0.0).any():
         raise InputError(f"{clip.label}: time must be finite and not decrease")
 
@@ -160,16 +163,22 @@ def _is_saved(path: Path) -> bool:
         with zipfile.ZipFile(path) as file:
             return any(name.startswith("trajectory/") for name in file.namelist())
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
+        raise InputError(f"{path}: {error.strerror or error}; check the path") from None
     except zipfile.BadZipFile:
-        raise InputError(f"{path} is not a file of NumPy (.npz)") from None
+        raise InputError(
+            f"{path} is not a file of NumPy (.npz)"
+            "; give what `stickslip run`, `plan`, `retarget` or Simulation.record wrote"
+        ) from None
 
 
 def _plain(path: Path) -> tuple[list[Clip], bytes | None]:
     """The recordings of a file of one of our commands, and its model if it has one."""
     with npz.opened(path, "a recording") as file:
         if not {"qpos", "time"} <= set(file):
-            raise InputError(f"{path} has {', '.join(file) or 'nothing'}: a trajectory has time and qpos")
+            raise InputError(
+                f"{path} has {', '.join(file) or 'nothing'}: a trajectory has time and qpos"
+                "; give what `stickslip run`, `plan`, `retarget` or Simulation.record wrote"
+            )
         qpos, times = file["qpos"].astype(float), file["time"].astype(float)
         reference = file["reference_qpos"].astype(float) if "reference_qpos" in file else None
         qvel = file["qvel"].astype(float) if "qvel" in file else None

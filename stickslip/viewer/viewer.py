@@ -199,7 +199,7 @@ def _source(
         sims: list[Any] = [what] if isinstance(what, Simulation) else list(what)  # type: ignore[arg-type]
         _check(sims)
         if physics is not None:
-            raise InputError("physics is for a scene; a simulation has its own")
+            raise InputError("physics is for a scene, and a simulation has its own: leave physics out")
         return Session([Lane(each) for each in sims], paused=paused), ""
     chosen = [physics] if physics is None or isinstance(physics, (str, Physics)) else list(physics)
     if not chosen:

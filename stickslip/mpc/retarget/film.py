@@ -150,5 +150,7 @@ def mp4(ran: Retargeted, shown: list[render.Picture]) -> bytes | None:
     data = b"".join(picture.pixels.tobytes() for picture in shown)
     done = subprocess.run([*command, "-f", "mp4", "-"], input=data, capture_output=True, timeout=120)
     if done.returncode:
-        raise StickslipError(f"ffmpeg made no film: {done.stderr.decode(errors='replace').strip()[-300:]}")
+        raise StickslipError(
+            f"ffmpeg made no film: {done.stderr.decode(errors='replace').strip()[-300:]}; take a gif instead"
+        )
     return done.stdout

@@ -176,7 +176,10 @@ def _check(spec: mujoco.MjSpec, ours: mujoco.MjSpec, path: Path) -> None:
     missing = [f"joint {name}" for name in wanted if name not in hinges]
     missing += [f"body {name}" for name in sorted(bodies) if spec.body(name) is None]
     if missing:
-        raise SceneError(f"{path} is no G1 with 29 joints: it lacks {', '.join(missing[:5])}")
+        raise SceneError(
+            f"{path} is no G1 with 29 joints: it lacks {', '.join(missing[:5])}"
+            "; set MENAGERIE_ROOT to a checkout with that robot"
+        )
     if hinges != wanted:
         wrong = next(i for i, name in enumerate(wanted) if i >= len(hinges) or hinges[i] != name)
         raise SceneError(

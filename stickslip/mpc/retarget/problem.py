@@ -173,7 +173,7 @@ def _free_joint(mjm: mujoco.MjModel, name: str) -> int:
             body = mjm.body(mjm.jnt_bodyid[joint]).name
             if not name or name in (mjm.joint(joint).name, body):
                 return joint
-    raise InputError(f"the model has no free joint or body {name!r}")
+    raise InputError(f"the model has no free joint or body {name!r}; name one that it has")
 
 
 def _dof_weights(problem: Problem) -> Array:

@@ -75,7 +75,7 @@ def _bare(options: Options) -> mujoco.MjSpec:
 
 def _with_box(options: Options) -> mujoco.MjSpec:
     if len(options.box) != 3:
-        raise InputError(f"box is {options.box}: a box has three lengths, along x, y and z")
+        raise InputError(f"box is {options.box}: a box has three lengths, along x, y and z; give three")
     return g1.build_with_box(options.servo, bool(options.self_collision), options.box)
 
 
@@ -258,4 +258,7 @@ def _check_servos(mjm: mujoco.MjModel, path: Path, most: int = 5) -> None:
         wrong.append("there are none; add <position>, or use servo=stiff")
     if wrong:
         more = f"; and {len(wrong) - most} more" if len(wrong) > most else ""
-        raise InputError(f"{path}: actuators that retargeting cannot use: {'; '.join(wrong[:most])}{more}")
+        raise InputError(
+            f"{path}: actuators that retargeting cannot use: {'; '.join(wrong[:most])}{more}"
+            "; remove them from the model, or make them servos"
+        )

@@ -95,5 +95,8 @@ def _closest(edges: Array, wanted: Array) -> Array:
     index: NDArray[np.int32] = np.zeros(n, dtype=np.int32)
     rank = mujoco.mju_boxQP(share, np.zeros((n, n + 7)), index, hessian, -edges @ wanted, np.zeros(n), most)
     if rank < 0:
-        raise InputError("the contact forces of a frame were not found: are there contacts at one and the same place?")
+        raise InputError(
+            "the contact forces of a frame were not found: are there contacts at one and the same place?"
+            " If so, move one of them"
+        )
     return share @ edges

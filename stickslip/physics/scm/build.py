@@ -126,7 +126,7 @@ def start_of(mjm: mujoco.MjModel) -> tuple[State, Inputs]:
 def distance_of(physics: "Scm", mjm: mujoco.MjModel, geom: int, places: np.ndarray) -> np.ndarray:
     """Soft signed distance of places in the frame of a geom to the cloud of it, (n,)."""
     if not 0 <= geom < mjm.ngeom:
-        raise InputError(f"geom is {geom}: the model has geoms 0 to {mjm.ngeom - 1}")
+        raise InputError(f"geom is {geom}: the model has geoms 0 to {mjm.ngeom - 1}; choose among them")
     cloud = cloud_of(mjm, geom, points_for(mjm, geom, physics.points, physics.mesh_points))
     kind = jnp.zeros(0).dtype
     given = (cloud.quads.point, cloud.quads.normal, cloud.spacing**2, np.zeros((0, 3)))

@@ -108,7 +108,7 @@ def find_geom(mjm: mujoco.MjModel, geom: str | int) -> int:
     close = difflib.get_close_matches(str(geom), named, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
     there = f"; names: {', '.join(named[:20])}{', ...' if len(named) > 20 else ''}" if named else ""
-    raise InputError(f"no geom {geom!r}; {hint}this model has 0 to {mjm.ngeom - 1}{there}")
+    raise InputError(f"no geom {geom!r}; {hint}this model has 0 to {mjm.ngeom - 1}{there}; choose among them")
 
 
 def _shape(mjm: mujoco.MjModel, geoms: list[int], points: int, turn: Array) -> Shape:

@@ -172,8 +172,9 @@ class Ray:
         if self._idle_since is not None and now - self._idle_since > PATIENCE:
             what = "cores" if self._device == "cpu" else "GPUs"
             raise StickslipError(
-                f"Ray gave no worker for {PATIENCE:g} s: {self._ray.cluster_resources()}; are there nodes with free "
-                f"{what}, and is stickslip installed on them? {self._why} All that was stored is whole"
+                f"Ray gave no worker for {PATIENCE:g} s: {self._ray.cluster_resources()}; "
+                f"check that there are nodes with free "
+                f"{what}, and that stickslip is installed on them. {self._why} All that was stored is whole"
             )
         return list(self._actors)
 

@@ -187,9 +187,11 @@ def function_of(text: str) -> Callable[..., Any]:
     try:
         found = getattr(importlib.import_module(module), name)
     except ImportError as error:
-        raise InputError(f"{text!r}: the module {module} cannot be imported: {error}") from None
+        raise InputError(
+            f"{text!r}: the module {module} cannot be imported: {error}; install it, or run in its folder"
+        ) from None
     except AttributeError:
-        raise InputError(f"{text!r}: the module {module} has no {name!r}") from None
+        raise InputError(f"{text!r}: the module {module} has no {name!r}; name a function that it has") from None
     if not callable(found):
         raise InputError(f"{text!r} is a {type(found).__name__}: it must be a function")
     return found

@@ -27,7 +27,7 @@ class Function(Work):
     def resolve(self, given: Mapping[str, Any], device: str) -> Resolved:
         for name in given:
             if name in GIVEN:
-                raise InputError(f"{name} is given: the study itself gives {name} to the function")
+                raise InputError(f"{name} is given: the study itself gives {name} to the function; leave it out")
         chosen = {**{name.replace(".", "_"): value for name, value in given.items()}, **dict.fromkeys(self._own)}
         try:
             bound = self._signature.bind(**chosen)

@@ -91,6 +91,9 @@ def _chosen(given: Mapping[str, Any]) -> tuple[Any, str, str]:
     chosen = base.checked(Parameters, plain, "identify", ["scene", "data", "parameters"])
     both = set(chosen.data) & set(chosen.held_out or ())
     if both:
-        raise InputError(f"{sorted(both)[0]} is both in data and in held_out: a trial that was fitted tests nothing")
+        raise InputError(
+            f"{sorted(both)[0]} is both in data and in held_out: a trial that was fitted tests nothing"
+            "; leave it out of one"
+        )
     scene = base.joined(chosen.scene, of["scene"], "scene")
     return chosen, scene, base.joined(chosen.physics, of["physics"], "physics")

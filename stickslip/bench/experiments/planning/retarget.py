@@ -166,7 +166,10 @@ def _files(name: str) -> list[tuple[str, str]]:
     if path.is_dir():
         paths = sorted(str(one) for one in path.iterdir() if one.suffix.lower() in SUFFIXES)
         if not paths:
-            raise InputError(f"motions: the folder {name} has no file with the suffix {', '.join(SUFFIXES)}")
+            raise InputError(
+                f"motions: the folder {name} has no file with the suffix {', '.join(SUFFIXES)}"
+                "; name a folder with motions"
+            )
         return [(Path(one).stem, one) for one in paths]
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(

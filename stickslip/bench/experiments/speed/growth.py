@@ -141,6 +141,7 @@ def _expect(case: Case, smaller: Sequence[Case], settings: Settings, trial: Tria
         raise Unsupported(
             f"{case.label}: a step would take about {seconds:.3g} s by the cases before, and {_needed(settings)} of "
             f"them longer than the limit of {settings.limit:g} s"
+            "; raise limit to measure it"
         )
 
 
@@ -161,6 +162,7 @@ def _measure(case: Case, physics: Physics[Any, Any], settings: Settings, trial: 
         raise Unsupported(
             f"{case.label}: a step takes {first:.3g} s, and {_needed(settings)} of them longer than the limit of "
             f"{settings.limit:g} s"
+            "; raise limit to measure it"
         )
     trial.progress(0.2)
     sim.step(settings.settle)

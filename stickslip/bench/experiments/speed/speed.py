@@ -142,7 +142,9 @@ class Speed(Experiment[Settings]):
         cases = [parse(text, settings) for text in settings.cases]
         labels = {case.label: case for case in cases}
         if len(labels) < len(cases):
-            raise InputError(f"cases has a scene twice at one number of worlds: {', '.join(settings.cases)}")
+            raise InputError(
+                f"cases has a scene twice at one number of worlds: {', '.join(settings.cases)}; name each once"
+            )
         return labels
 
     def measure(self, case: Case, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:

@@ -46,7 +46,7 @@ class Threads(Experiment[Settings]):
 
     def measure(self, case: int, physics: Physics[Any, Any], settings: Settings, trial: Trial) -> Outcome:
         if trial.device != "cpu":
-            raise Unsupported("threads share worlds on a CPU only")
+            raise Unsupported(f"device is {trial.device}: threads share worlds on a CPU only; use --device cpu")
         sims = {
             threads: Simulation(SCENE, physics, nworld=settings.worlds, device="cpu", threads=threads)
             for threads in (1, case)

@@ -152,7 +152,7 @@ class ShootingPlanner(Planner):
     def plan(self, observation: Observation) -> Plan:
         qpos, nr = observation.qpos, self.problem.nr
         if not np.isfinite(qpos).all():
-            raise Diverged("qpos is not finite: the planner cannot plan from it")
+            raise Diverged("qpos is not finite: the planner cannot plan from it; reset the state first")
         qpos = np.concatenate([qpos[:-4], qpos[-4:] / np.linalg.norm(qpos[-4:])])
         found = self._contacts.at(qpos)
         rows = found.padded(self.model.slots)

@@ -34,7 +34,9 @@ def read_mjlab(path: Path, given: Given, arrays: Arrays) -> Motion:
         return motion
     places, quats = numbers(arrays, "object_pos_w", 2), numbers(arrays, "object_quat_w", 2)
     if len(places) != len(quats):
-        raise InputError(f"{path}: object_pos_w has {len(places)} frames, and object_quat_w {len(quats)}")
+        raise InputError(
+            f"{path}: object_pos_w has {len(places)} frames, and object_quat_w {len(quats)}; cut the longer one"
+        )
     name = (texts(arrays, "object_names") or ("object",))[0]
     notes = list(motion.notes)
     pose = pose_of(np.hstack([places, quats]), given.quat or "wxyz", f"{path}: object_quat_w", notes)
@@ -46,11 +48,16 @@ def read_hdmi(path: Path, given: Given) -> Motion:
     folder = path if path.is_dir() else path.parent
     for name in ("motion.npz", "meta.json"):
         if not (folder / name).is_file():
-            raise InputError(f"{folder} has no {name}; a folder of HDMI holds motion.npz and meta.json")
+            raise InputError(
+                f"{folder} has no {name}; a folder of HDMI holds motion.npz and meta.json"
+                "; add it, or name another folder"
+            )
     meta, notes = read_json(folder / "meta.json"), []
     lacking = [key for key in ("joint_names", "body_names") if not isinstance(meta.get(key), list)]
     if lacking:
-        raise InputError(f"{folder / 'meta.json'} has no list {lacking[0]}; it has {', '.join(meta) or 'nothing'}")
+        raise InputError(
+            f"{folder / 'meta.json'} has no list {lacking[0]}; it has {', '.join(meta) or 'nothing'}; add it"
+        )
     bodies = [str(name) for name in meta["body_names"]]
     with open_arrays(folder / "motion.npz") as arrays:
         joints = numbers(arrays, "joint_pos", 2)
@@ -71,7 +78,10 @@ def read_hdmi(path: Path, given: Given) -> Motion:
 def _completed(joints: Array, names: list[str], folder: Path, notes: list[str]) -> tuple[Array, tuple[str, ...]]:
     """Joints by name: all of G1's, zero where the file has none; as they are if none of them is G1's."""
     if joints.shape[1] != len(names):
-        raise InputError(f"{folder}: joint_pos has {joints.shape[1]} columns, and meta.json {len(names)} joint_names")
+        raise InputError(
+            f"{folder}: joint_pos has {joints.shape[1]} columns, and meta.json {len(names)} joint_names"
+            "; name each column once"
+        )
     known = [name for name in G1_JOINTS if name in names]
     if not known:
         return joints, tuple(names)

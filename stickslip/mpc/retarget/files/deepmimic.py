@@ -112,7 +112,9 @@ def _frames(path: Path) -> Array:
         raise InputError(f"there is no file {path}")
     rows = _json(path).get("Frames")
     if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
-        raise InputError(f"{path}: a motion of DeepMimic is JSON with a list `Frames` of lists; this is none")
+        raise InputError(
+            f"{path}: a motion of DeepMimic is JSON with a list `Frames` of lists; this is none; check the file"
+        )
     for number, row in enumerate(rows):
         if len(row) != COLUMNS:
             raise InputError(

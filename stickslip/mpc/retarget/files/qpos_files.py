@@ -97,7 +97,10 @@ def _rows(path: Path) -> Array:
         except ValueError:
             raise InputError(f"{path}: row {row} is not numbers: {line[:60]!r}; cut it if it is a header") from None
         if found and len(values) != len(found[0]):
-            raise InputError(f"{path}: row {row} has {len(values)} columns, and those before it {len(found[0])}")
+            raise InputError(
+                f"{path}: row {row} has {len(values)} columns, and those before it {len(found[0])}"
+                "; cut it, or write all rows alike"
+            )
         if not np.isfinite(values).all():
             column = int(np.flatnonzero(~np.isfinite(values))[0])
             raise InputError(f"{path}: row {row}, column {column + 1} is not finite: {values[column]}; mend or cut it")

@@ -70,7 +70,9 @@ class Cenic(ConvexPhysics):
         if self.weights is None:
             return np.ones(mjm.nq)
         if len(self.weights) != mjm.nq:
-            raise InputError(f"weights has {len(self.weights)} numbers: the model has {mjm.nq} positions (nq)")
+            raise InputError(
+                f"weights has {len(self.weights)} numbers: the model has {mjm.nq} positions (nq); give one for each"
+            )
         return np.asarray(self.weights, dtype=float)
 
     def allocate(self, mjm: mujoco.MjModel, nworld: int, nconmax: int | None, njmax: int | None) -> Data:

@@ -70,7 +70,7 @@ class External:
         """Raise InputError unless the model has the dofs."""
         for dof in self.dofs:
             if not 0 <= dof < mjm.nv:
-                raise InputError(f"dofs has {dof}: the model has dofs 0 to {mjm.nv - 1}")
+                raise InputError(f"dofs has {dof}: the model has dofs 0 to {mjm.nv - 1}; choose among them")
 
     def efforts(self) -> list[float]:
         """Largest force on each dof."""
