@@ -338,7 +338,7 @@ def test_comfree_warns_of_options_without_effect() -> None:
 def test_mujoco_names_what_mujoco_warp_cannot_do() -> None:
     """What MuJoCo Warp refuses comes as Unsupported, too."""
     mjm = ss.load("sliding-cube")
-    mjm.opt.solver = mujoco.mjtSolver.mjSOL_PGS
+    mjm.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_FWDINV
     for physics in (ss.MuJoCo(), ss.ComFree()):
-        with pytest.raises(Unsupported, match=f"{physics.name} does not support.*PGS"):
+        with pytest.raises(Unsupported, match=f"{physics.name} does not support.*FWDINV.*clear that flag"):
             ss.Simulation(mjm, physics, device="cpu")

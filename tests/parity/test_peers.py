@@ -146,7 +146,7 @@ def castle(n: int) -> str:
 
 @pytest.mark.parametrize("name", ["cone-sweep", "icf", "cenic"])
 def test_a_sand_castle_stands(device: str, name: str) -> None:
-    """Sticky balls pushed each other away faster and faster."""
+    """Geoms that stick pull passively, in the middle of a pile: nothing creeps, and nothing flies apart."""
     sim = ss.Simulation(mjcf.load(castle(2)), ss.PHYSICS[name](), nworld=1, device=device)
     start = sim.qpos.numpy().copy()
     for _ in range(5):
@@ -161,14 +161,21 @@ TORUS = """<mujoco><extension><plugin plugin="mujoco.sdf.torus"><instance name="
     <geom name="ring" type="sdf" mesh="torus"><plugin instance="torus"/></geom></body></worldbody></mujoco>"""
 
 
+@pytest.fixture(scope="module")
+def torus() -> mujoco.MjModel:
+    return mjcf.load(TORUS)
+
+
 @pytest.mark.parametrize("name", ["mujoco", "comfree", "cone-sweep", "icf", "cenic", "pbd-r", "scm"])
-def test_signed_distances_of_plugins_are_refused(name: str) -> None:
+def test_signed_distances_of_plugins_are_refused(torus: mujoco.MjModel, name: str) -> None:
     """MuJoCo Warp printed a line for every distance and took it as 0: a nut and a bolt flew apart."""
     with pytest.raises(Unsupported, match=f"{name} does not support: .*plugin"):
-        ss.PHYSICS[name]().check(mjcf.load(TORUS))
+        ss.PHYSICS[name]().check(torus)
 
 
-def test_signed_distances_of_plugins_with_their_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signed_distances_of_plugins_with_their_functions(
+    torus: mujoco.MjModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Those who have given MuJoCo Warp the functions are not refused."""
 
     @wp.func
@@ -177,7 +184,7 @@ def test_signed_distances_of_plugins_with_their_functions(monkeypatch: pytest.Mo
 
     for name in ("user_sdf", "user_sdf_grad"):
         monkeypatch.setattr(collision_sdf, name, distance)
-    ss.ConeSweep().check(mjcf.load(TORUS))
+    ss.ConeSweep().check(torus)
 
 
 @pytest.mark.parametrize("name", ["mujoco", "comfree", "cone-sweep", "icf", "cenic", "pbd-r"])

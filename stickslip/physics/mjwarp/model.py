@@ -196,7 +196,9 @@ def unsupported_features(mjm: mujoco.MjModel) -> list[str]:
         features.append(f"flex ({mjm.nflex} deformable bodies)")
     if mjm.opt.integrator not in _INTEGRATORS:
         name = mujoco.mjtIntegrator(mjm.opt.integrator).name.removeprefix("mjINT_")
-        features.append(f"integrator {name} (use Euler or implicitfast)")
+        features.append(
+            f"integrator {name} (use Euler or implicitfast, or icf or cenic, which integrate by themselves)"
+        )
     if mjm.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP:
         features.append("sleeping (clear the sleep flag)")
     kinds = {mujoco.mjtEq(t).name.removeprefix("mjEQ_").lower() for t in mjm.eq_type}
