@@ -34,13 +34,14 @@ class HostCheck:
     def broken(self, qpos: NDArray[np.floating], qvel: NDArray[np.floating]) -> dict[str, NDArray[np.bool_]]:
         """Which worlds fail a check, by kind, (nworld,); what needs a look at one world alone is in `deep`."""
         found: dict[str, NDArray[np.bool_]] = {}
-        found["not finite"] = ~((np.abs(qpos) <= LARGEST).all(axis=1) & (np.abs(qvel) <= LARGEST).all(axis=1))
+        both = np.concatenate([qpos, qvel], axis=1)
+        found["not finite"] = ~np.all(np.abs(both) <= LARGEST, axis=1)
         fine = ~found["not finite"]
         if self.limits.joint is not None:
             found["joint"] = fine & self._beyond(qpos, self.limits.joint)
         if self.limits.twins is not None:
             most = np.zeros(len(qpos))
-            both = np.concatenate([qpos, qvel], axis=1).astype(float)
+            both = both.astype(float)
             with np.errstate(invalid="ignore"):
                 most[1::2] = np.abs(both[1::2] - both[::2]).max(axis=1, initial=0.0)
             found["twins"] = fine & (most > self.limits.twins * MARGIN)
