@@ -74,6 +74,7 @@ SLOW = {
     r"test_retarget.py::test_a_run_is_stored": "a whole run of the command",
     r"test_decompose.py::test_ring": "a second shape",
     r"test_docs.py::test_python_blocks_run.*docs/(identification|datasets)": "programs; their calls have tests",
+    r"faults/test_growth_of_memory.py::.*(long_time|grow\[(?!cone))": "10^6 steps, other physics; 10^3 of one stay",
     r"faults/test_processes.py::test_ctrl_c_at_random": "many runs of the command; Ctrl-C while it writes stays",
     r"envs/test_fused.py::test_everything": "all features of a task at once; each is tested beside it",
 }

@@ -104,7 +104,7 @@ def test_what_is_no_trial_is_refused(tmp_path):
     with pytest.raises(ss.InputError, match="is not a trial as it was written: it has 4 bytes"):
         ss.Trial.load(tmp_path / "cut.npz")
     np.savez(tmp_path / "pickle.npz", time=np.array([{}], dtype=object), measured=np.zeros(3))
-    with pytest.raises(ss.InputError, match="cannot be read as npz"):
+    with pytest.raises(ss.InputError, match="time: it holds Python objects, a pickle"):
         ss.Trial.load(tmp_path / "pickle.npz")
     with pytest.raises(ss.InputError, match="no such file"):
         ss.Trial.load(tmp_path / "none.npz")
