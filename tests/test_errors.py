@@ -67,6 +67,14 @@ def test_malformed_mjcf(tmp_path: Path) -> None:
         assert origin in str(caught.value) and "line 3" in str(caught.value) and "siz" in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["nconmax", "njmax"])
+@pytest.mark.parametrize("value", [0, -1, 2.5, True, "x", float("nan"), float("inf"), []])
+def test_sizes_of_buffers(name: str, value: object) -> None:
+    with pytest.raises(ss.InputError) as caught:
+        ss.Simulation("sliding-cube", ss.ComFree(), device="cpu", **{name: value})  # type: ignore[arg-type]
+    assert name in str(caught.value) and repr(value) in str(caught.value) and "at least 1" in str(caught.value)
+
+
 @pytest.mark.parametrize("nworld", [0, -3, 1.5, True, "2"])
 def test_number_of_worlds(nworld: object, physics: ss.Physics) -> None:
     with pytest.raises(InputError) as caught:

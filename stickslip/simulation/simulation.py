@@ -79,6 +79,9 @@ class Simulation(Recording):
     ) -> None:
         if isinstance(nworld, bool) or not isinstance(nworld, (int, np.integer)) or nworld < 1:
             raise InputError(f"nworld is {nworld!r}: it must be a whole number, at least 1")
+        for name, size in (("nconmax", nconmax), ("njmax", njmax)):
+            if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
+                raise InputError(f"{name} is {size!r}: it must be a whole number, at least 1, or None for an estimate")
         if physics is None:
             physics = PHYSICS[DEFAULT]()
         if not isinstance(physics, Physics):
