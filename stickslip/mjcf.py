@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import numbers
 import os
 import re
 import threading
@@ -61,7 +62,8 @@ def load(
             another type
         MissingExtra: a Menagerie robot is asked for and the package mujoco-menagerie is not installed
     """
-    if timestep is not None and not (math.isfinite(timestep) and timestep > MIN_TIMESTEP):
+    real = isinstance(timestep, numbers.Real) and not isinstance(timestep, bool)
+    if timestep is not None and not (real and math.isfinite(timestep) and timestep > MIN_TIMESTEP):
         raise InputError(
             f"timestep={timestep} must be a finite number of seconds above {MIN_TIMESTEP:g}; 0.002 suits most scenes"
         )

@@ -67,6 +67,13 @@ def test_malformed_mjcf(tmp_path: Path) -> None:
         assert origin in str(caught.value) and "line 3" in str(caught.value) and "siz" in str(caught.value)
 
 
+@pytest.mark.parametrize("value", [0.0, -1, True, "x", float("nan"), float("inf"), [], 1e-12])
+def test_length_of_a_step(value: object) -> None:
+    with pytest.raises(ss.InputError) as caught:
+        ss.load("sliding-cube", timestep=value)  # type: ignore[arg-type]
+    assert f"timestep={value}" in str(caught.value) and "0.002 suits most scenes" in str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["nconmax", "njmax"])
 @pytest.mark.parametrize("value", [0, -1, 2.5, True, "x", float("nan"), float("inf"), []])
 def test_sizes_of_buffers(name: str, value: object) -> None:
