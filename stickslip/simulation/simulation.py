@@ -79,13 +79,7 @@ class Simulation(Recording):
     ) -> None:
         if isinstance(nworld, bool) or not isinstance(nworld, (int, np.integer)) or nworld < 1:
             raise InputError(f"nworld is {nworld!r}: it must be a whole number, at least 1")
-        for name, size in (("nconmax", nconmax), ("njmax", njmax)):
-            if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
-                raise InputError(f"{name} is {size!r}: it must be a whole number, at least 1, or None for an estimate")
-            if size is not None and size * nworld >= 2**31:
-                raise InputError(
-                    f"{name} is {size}: {nworld} worlds have room for {(2**31 - 1) // nworld} each, at most"
-                )
+        capacity.check_sizes(nworld, nconmax=nconmax, njmax=njmax)
         if physics is None:
             physics = PHYSICS[DEFAULT]()
         if not isinstance(physics, Physics):
