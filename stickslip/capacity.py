@@ -1,6 +1,7 @@
 """Whether so many worlds fit into the memory of a device, and how many would."""
 
 import contextlib
+import numbers
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -97,3 +98,14 @@ def _sizes(data: Any) -> tuple[int, int]:
         elif hasattr(part, "__dict__") and not isinstance(part, type):
             queue += vars(part).values()
     return bytes_of(blocks), longest
+
+
+def check_sizes(nworld: int, **sizes: object) -> None:
+    """Raise InputError unless each size of a buffer per world, by name, is None or one that arrays can have."""
+    for name, size in sizes.items():
+        if size is None:
+            continue
+        if isinstance(size, bool) or not isinstance(size, numbers.Integral) or size < 1:
+            raise InputError(f"{name} is {size!r}: it must be a whole number, at least 1, or None for an estimate")
+        if int(size) * nworld > _LARGEST_AXIS:
+            raise InputError(f"{name} is {size}: {nworld} worlds have room for {_LARGEST_AXIS // nworld} each, at most")

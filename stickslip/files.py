@@ -47,7 +47,7 @@ def open_atomic(path: str | os.PathLike) -> Iterator[IO[bytes]]:
         _sync(path.parent)
     except OSError as error:
         _drop(temporary)
-        if error.errno is None:
+        if error.errno is None or error.filename not in (None, str(temporary)):  # of another file, with its name
             raise
         raise type(error)(error.errno, error.strerror, str(path)) from error  # a full disk alone names no file
     except BaseException:

@@ -82,6 +82,16 @@ def test_sizes_of_buffers(name: str, value: object) -> None:
     assert name in str(caught.value) and repr(value) in str(caught.value) and "at least 1" in str(caught.value)
 
 
+def test_sizes_beyond_what_an_array_can_have() -> None:
+    with pytest.raises(ss.InputError, match=r"nconmax is 1073741824: 2 worlds have room for 1073741823 each"):
+        ss.Simulation("sliding-cube", ss.ComFree(), nworld=2, device="cpu", nconmax=2**30)
+
+
+def test_a_device_that_is_no_name() -> None:
+    with pytest.raises(ss.DeviceError, match=r"no device \[\] on this machine; there are: cpu"):
+        ss.Simulation("sliding-cube", device=[])  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("nworld", [0, -3, 1.5, True, "2"])
 def test_number_of_worlds(nworld: object, physics: ss.Physics) -> None:
     with pytest.raises(InputError) as caught:

@@ -79,9 +79,7 @@ class Simulation(Recording):
     ) -> None:
         if isinstance(nworld, bool) or not isinstance(nworld, (int, np.integer)) or nworld < 1:
             raise InputError(f"nworld is {nworld!r}: it must be a whole number, at least 1")
-        for name, size in (("nconmax", nconmax), ("njmax", njmax)):
-            if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
-                raise InputError(f"{name} is {size!r}: it must be a whole number, at least 1, or None for an estimate")
+        capacity.check_sizes(nworld, nconmax=nconmax, njmax=njmax)
         if physics is None:
             physics = PHYSICS[DEFAULT]()
         if not isinstance(physics, Physics):
@@ -399,7 +397,7 @@ def resolve_device(name: str | None) -> wp.Device:
         return wp.get_device("cuda:0" if wp.is_cuda_available() else "cpu")
     try:
         return wp.get_device(name)
-    except (ValueError, RuntimeError):
+    except (ValueError, RuntimeError, TypeError):
         devices = ", ".join(d.alias for d in wp.get_devices())
         raise DeviceError(f"no device {name!r} on this machine; there are: {devices}") from None
 
