@@ -1,13 +1,14 @@
 """Tables of pages whose stored results are not of `stickslip bench`: trainings, scores, viewer, studies."""
 
-import json
 import pathlib
 from typing import Any
+
+from stickslip import files
 
 
 def trainings(path: pathlib.Path) -> str:
     """A row for each task: what the first policy that reached the threshold took, by physics."""
-    stored = json.loads(path.read_text())["trainings"]
+    stored = files.read_json(path)["trainings"]
     physics = list(dict.fromkeys(one["physics"] for one in stored))
     lines = []
     for task in dict.fromkeys(one["task"] for one in stored):
@@ -32,7 +33,7 @@ def _training(one: dict[str, Any] | None) -> str:
 
 def scores(path: pathlib.Path) -> str:
     """A row for each policy: its success under each physics."""
-    policies = json.loads(path.read_text())["policies"]
+    policies = files.read_json(path)["policies"]
     names = list(dict.fromkeys(score["physics"] for policy in policies for score in policy["scores"]))
     lines = []
     for policy in policies:
@@ -52,7 +53,7 @@ def frames(path: pathlib.Path) -> str:
         "MB a second": ("megabytes_per_second", ".2f"),
     }
     lines = []
-    for case in json.loads(path.read_text())["cases"]:
+    for case in files.read_json(path)["cases"]:
         cells = [format(case[key], form) for key, form in columns.values()]
         lines.append(f"| `{case['scene']}` | {case['nworld']} | " + " | ".join(cells) + " |")
     head = "| | worlds | " + " | ".join(columns) + " |"
@@ -63,7 +64,7 @@ def rates(path: pathlib.Path) -> str:
     """A row for each robot and physics that mjlab trained with: environment steps a second."""
     columns = {"of the training": "env_steps_per_second", "while it collects": "env_steps_per_second_of_collection"}
     lines = []
-    for name, cases in json.loads(path.read_text())["outcomes"].items():
+    for name, cases in files.read_json(path)["outcomes"].items():
         for case, outcome in cases.items():
             cells = [f"{round(outcome['metrics'][key], -3):,.0f}" for key in columns.values()]
             lines.append(f"| {case} | `{name}` | " + " | ".join(cells) + " |")
@@ -74,7 +75,7 @@ def rates(path: pathlib.Path) -> str:
 def overhead(path: pathlib.Path) -> str:
     """A row for each figure of a study's overhead, by part and number of cells."""
     lines = []
-    for part in json.loads(path.read_text())["parts"]:
+    for part in files.read_json(path)["parts"]:
         for name, value in part["figures"].items():
             if name != "workers":
                 lines.append(f"| `{part['part']}` | {part['cells']:,} | {name} | {value:.3g} |")

@@ -8,7 +8,6 @@ and versions. The same command goes on where it stopped, so that long trainings 
 """
 
 import dataclasses
-import json
 import os
 import pathlib
 import signal
@@ -88,7 +87,7 @@ def _folder(options: Options, run: tuple[str, str]) -> pathlib.Path:
 
 def _read(folder: pathlib.Path, name: str) -> dict[str, Any]:
     path = folder / name
-    return json.loads(path.read_text()) if path.is_file() else {}
+    return files.read_json(path) if path.is_file() else {}
 
 
 def _seconds_left(options: Options, run: tuple[str, str]) -> float:

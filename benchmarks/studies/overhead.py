@@ -177,7 +177,7 @@ def kept(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"machine": provenance.machine("cpu"), "versions": provenance.versions(), "parts": []}
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
-        stored = json.loads(path.read_text())
+        stored = files.read_json(path)
         if {**stored, "parts": []} == found:
             return stored
         raise SystemExit(f"{path} has figures of another machine or other versions: choose another --out")
