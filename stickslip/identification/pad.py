@@ -107,12 +107,16 @@ class Press:
         if self.depth.min() < 0.0:
             raise InputError(f"depth of {name} is {self.depth.min():g} m somewhere: it is 0 or more, in the pad")
         if self.noise.min() <= 0.0:
-            raise InputError(f"noise of {name} is {self.noise.min():g} N somewhere: it is a standard deviation above 0")
+            raise InputError(
+                f"noise of {name} is {self.noise.min():g} N somewhere: it is a standard deviation, and must be above 0"
+            )
         size = punch.area if isinstance(punch, Flat) else punch.radius
         if not 0.0 < size < math.inf:
             raise InputError(f"the punch of {name} has a size of {size:g}: it must be above 0")
         if isinstance(punch, Ball) and self.depth.max() > punch.radius:
-            raise InputError(f"depth of {name} is {self.depth.max():g} m, beyond the radius of the ball, {size:g} m")
+            raise InputError(
+                f"depth of {name} is {self.depth.max():g} m, beyond the radius of the ball, {size:g} m: leave out such rows"
+            )
         object.__setattr__(self, "punch", punch)
         object.__setattr__(self, "name", str(name))
 

@@ -47,7 +47,8 @@ def root(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def hands(root, monkeypatch) -> Path:
-    """The stand-ins, in place of what the package finds."""
+    """The stand-ins, in place of what the package finds; copies of them may read their files."""
+    monkeypatch.setenv("STICKSLIP_ALLOW", str(root))
     monkeypatch.setattr(mjcf, "menagerie_file", lambda name: (root / name).with_suffix(".xml"))
     return root
 

@@ -382,7 +382,7 @@ def step(
     for out, i in enumerate(rows):
         jac, kind = jac_rows[i], kinds[i]
         r = float(data.efc_KBIP.reshape(-1, 4)[i, 2])
-        ratio = max_gain / (stiffness * dt + damping) if kind in _LIMIT else stable_ratio(r, 1)
+        ratio = max_gain / max(stiffness * dt + damping, MINVAL) if kind in _LIMIT else stable_ratio(r, 1)
         m_phi = ratio / max(row_weight(mjm, data, int(i)), MINVAL)
         phi = 0.0 if kind in _FRICTION else float(data.efc_pos[i] - data.efc_margin[i])
         x = response(float(jac @ v_smooth), phi, m_phi)

@@ -1,10 +1,8 @@
 """An event, and the file that replays it: the model, the physics, the state before, and the controls since."""
 
 import dataclasses
-import io
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,14 +11,12 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from stickslip import files, mjcf
+from stickslip import files, mjcf, npz
 from stickslip.errors import InputError
 from stickslip.simulation.watching.limits import KINDS
 from stickslip.state import PARTS, State
 
 VERSION = 1
-LARGEST_FILE = 1 << 30
-"""Most bytes of an event, unpacked: the model, and arrays of one or two worlds."""
 _UNITS = {"energy": "J", "penetration": "m"}
 _TOLD = {
     "not finite": "is not finite, or too large: {figure:.3g}, at most {limit:.3g} is allowed",
@@ -108,26 +104,18 @@ class Stored:
         arrays |= {f"part/{name}": part for name, part in self.state.parts.items()}
         arrays |= {f"memory/{name}": part for name, part in self.state.memory.items()}
         arrays |= {f"field/{name}": value for name, value in self.fields.items()}
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays)
-        return files.write_bytes_atomic(path, buffer.getvalue())
+        return npz.write(path, arrays)
 
 
 _NAMES = "physics parameters limits kept sizes device versions".split()
 
 
 def load(path: str | os.PathLike[str]) -> Stored:
-    """Read the file of an event; raises InputError if it is something else."""
+    """Read the file of an event; raises InputError if it is something else, DamagedFile if it was changed."""
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"there is no file {str(path)!r}: name an event that `sim.watch(folder)` has written")
+    with npz.opened(path, "an event of `sim.watch`") as file:
+        arrays = file.read()
     try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-        if size > LARGEST_FILE:
-            raise InputError(f"{str(path)!r} unpacks to {size} bytes: an event has {LARGEST_FILE} at most")
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
         told = json.loads(str(arrays["told"]))
         if told["version"] > VERSION:
             raise InputError(
@@ -149,7 +137,7 @@ def load(path: str | os.PathLike[str]) -> Stored:
             ctrl=arrays["ctrl"],
             **{name: told[name] for name in _NAMES},
         )
-    except (zipfile.BadZipFile, OSError, ValueError, KeyError, TypeError, EOFError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{str(path)!r} is not an event of `sim.watch`: {error}") from None

@@ -191,7 +191,7 @@ def test_seeds_side_by_side_and_resumed_are_as_alone(tmp_path, monkeypatch):
         assert (one.qpos == other.qpos).all() and (one.ctrl == other.ctrl).all()
         assert one.reason == other.reason == "done"
     state.write_bytes(b"nothing")
-    with pytest.raises(ss.InputError, match="no saved state"):
+    with pytest.raises(ss.InputError, match="is not the state of a retargeting"):
         rollout.run(problem, physics, settings, device="cpu", seeds=[4, 9], state=state)
 
 
