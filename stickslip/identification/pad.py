@@ -115,7 +115,7 @@ class Press:
             raise InputError(f"the punch of {name} has a size of {size:g}: it must be above 0")
         if isinstance(punch, Ball) and self.depth.max() > punch.radius:
             raise InputError(
-                f"depth of {name} is {self.depth.max():g} m, beyond the radius of the ball, {size:g} m: leave out such rows"
+                f"depth of {name} is {self.depth.max():g} m, beyond the radius of the ball, {size:g} m: leave them out"
             )
         object.__setattr__(self, "punch", punch)
         object.__setattr__(self, "name", str(name))
