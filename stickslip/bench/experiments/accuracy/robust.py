@@ -9,7 +9,7 @@ a few steps. `times_c`, the largest velocity over that in C, shows what the boun
 
 Some models break in C too: their actuators or springs are too stiff for a step of 2 ms. They are run and shown, but do
 not count, since the contact has no part in it. In C a model is called broken when MuJoCo calls it so: beyond 1e10,
-which it hides by starting anew unless it is told not to, as here.
+which it hides by starting again unless it is told not to, as here.
 
 A model that a physics does not support is listed with the reason and counts as neither. Buffers get room for eight
 times the contacts and twice the rows that C had at most; what they drop all the same is noted. A model with more than

@@ -1,7 +1,7 @@
 """`soak`: worlds left alone, under random controls, resets and models, with a watch that misses nothing.
 
 Every model runs with every physics: controls drawn anew every so many steps, masses and friction of each world drawn
-anew with its resets, which come at random. Worlds 2k and 2k + 1 are twins on a CPU: they get the same and have to stay
+again with its resets, which come at random. Worlds 2k and 2k + 1 are twins on a CPU: they get the same and have to stay
 equal bit for bit. A watch looks at every world after every step (see `Simulation.watch`). What it finds are events;
 a world with an event is counted and reset.
 
@@ -241,7 +241,7 @@ class _Run:
         self.sim.ctrl = self._pairs(self.rng.uniform(low, high, (self.settings.nworld // 2, mjm.nu)))
 
     def _draw(self, mask: NDArray[np.bool_] | None) -> None:
-        """Draw models of worlds anew; twins get the same."""
+        """Draw models of worlds again; twins get the same."""
         sim = self.sim
         try:
             sim.randomize(mask, seed=self.trial.seed, **DRAWN)
