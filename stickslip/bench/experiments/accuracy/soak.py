@@ -1,6 +1,6 @@
 """`soak`: worlds left alone, under random controls, resets and models, with a watch that misses nothing.
 
-Every model runs with every physics: controls drawn anew every so many steps, masses and friction of each world drawn
+Every model runs with every physics: new controls every so many steps, masses and friction of each world drawn
 again with its resets, which come at random. Worlds 2k and 2k + 1 are twins on a CPU: they get the same and have to stay
 equal bit for bit. A watch looks at every world after every step (see `Simulation.watch`). What it finds are events;
 a world with an event is counted and reset.
