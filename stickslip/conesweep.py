@@ -37,6 +37,7 @@ def put_model(
     correction: float = _DEFAULT.correction,
     restitution: float = _DEFAULT.restitution,
     speculative_margin: float = _DEFAULT.speculative_margin,
+    deterministic: bool = _DEFAULT.deterministic,
 ) -> Model:
     """Creates a model on device; the keywords after `batch_sizes` are those of `stickslip.ConeSweep`."""
     physics = _physics.ConeSweep(
@@ -49,6 +50,7 @@ def put_model(
         correction=correction,
         restitution=restitution,
         speculative_margin=speculative_margin,
+        deterministic=deterministic,
     )
     return _physics.put_model(physics, mjm, batch_sizes, stacklevel=3)
 

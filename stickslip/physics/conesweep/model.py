@@ -41,6 +41,7 @@ class Layout:
 
     Attributes:
         settings: parameters of the sweep
+        deterministic: whether results must not depend on the number of worlds
         traits: what the model has
         tree: bodies, dofs and trees
         source: kind of each row that can act, and of what             (nrow,)
@@ -49,6 +50,7 @@ class Layout:
     """
 
     settings: Settings
+    deterministic: bool
     traits: Traits
     tree: Tree
     source: wp.array
@@ -94,7 +96,11 @@ def own_data(d: mjw.Data) -> Data:
 
 
 def put_model(
-    mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None, settings: Settings, speculative_margin: float
+    mjm: mujoco.MjModel,
+    batch_sizes: dict[str, int] | None,
+    settings: Settings,
+    speculative_margin: float,
+    deterministic: bool,
 ) -> Model:
     """MuJoCo Warp's model on the current device, with the cone sweep's layout."""
     m = rowfree.put_model(rowfree.with_margin(mjm, speculative_margin), batch_sizes, mjm)
@@ -107,5 +113,8 @@ def put_model(
         equalities=len(eqid) > 0,
         rough=is_rough(mjm),
     )
-    layout = Layout(settings, traits, make_tree(mjm, m), vec2i(sources), ints(eqid), friction_dofs(mjm))
+    tree = make_tree(mjm, m)
+    layout = Layout(settings, deterministic, traits, tree, vec2i(sources), ints(eqid), friction_dofs(mjm))
+    if deterministic:
+        m.opt.deterministic |= mjw.DeterminismType.ATOMICS
     return extended(Model, m, sweep=layout)

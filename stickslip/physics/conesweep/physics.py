@@ -63,6 +63,10 @@ class ConeSweep(WarpPhysics[model.Model, Data], StagedPhysics[model.Model, Data]
         1.0,
         was="ahead",
     )
+    deterministic: bool = parameter(
+        False,
+        "the same bits on a GPU whatever the number of worlds, from run to run too; on a CPU they always are",
+    )
 
     def check(self, mjm: mujoco.MjModel) -> None:
         self.put_model(mjm)
@@ -104,7 +108,10 @@ def put_model(
     settings.slop = physics.slop
     settings.correction = physics.correction
     settings.restitution = physics.restitution
-    with naming_unsupported("cone-sweep", rowfree.unsupported_features(mjm)):
-        m = model.put_model(mjm, batch_sizes, settings, physics.speculative_margin)
+    features = rowfree.unsupported_features(mjm)
+    if physics.deterministic and np.any(mjm.actuator_trntype == int(mujoco.mjtTrn.mjTRN_BODY)):
+        features.append("adhesion actuators with deterministic=True (their pulls are summed by atomics; leave it out)")
+    with naming_unsupported("cone-sweep", features):
+        m = model.put_model(mjm, batch_sizes, settings, physics.speculative_margin, physics.deterministic)
     rowfree.warn_unused(mjm, "cone-sweep sticks without them", stacklevel)
     return m

@@ -38,7 +38,7 @@ from stickslip.physics.conesweep.space.layout import Space
 from stickslip.physics.conesweep.space.sweep import block_threads, sweep_kernel
 from stickslip.physics.conesweep.substeps import count_passes, count_substeps
 from stickslip.physics.conesweep.sweep import aitken, sweep
-from stickslip.physics.conesweep.workspace import Workspace
+from stickslip.physics.conesweep.workspace import Sharing, Workspace
 from stickslip.physics.mjwarp.lanes import WARP, sync_warp
 from stickslip.physics.mjwarp.rows import Rows, rows_of
 from stickslip.physics.mjwarp.smooth.factor import Factor
@@ -269,6 +269,10 @@ def _in_warps(d: mjw.Data, nlane: int) -> int:
     return -(-d.nworld * nlane // int(WARP)) * int(WARP)
 
 
+def _sharing(m: Model, s: Workspace) -> Sharing:
+    return s.fixed if m.sweep.deterministic else s.sharing
+
+
 def write_limit_rows(m: Model, d: mjw.Data, s: Workspace) -> None:
     """Rows of limits alone, without forces: sensors of limits read them before there are any."""
     inputs = [bodies_of(m, d, d.qacc), s.work, s.rows, joints_of(m, d), result_of(m, d, s), rows_of(d)]
@@ -298,7 +302,8 @@ def _build(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, *, are_cont
     held = [s.work, s.rows, s.equalities]
     bodies = bodies_of(m, d, qacc_free)
     inputs = [m.sweep.settings.restitution, m.sweep.tree, contacts_of(m, d), bodies, *held, s.space]
-    wp.launch(build_kernel(s.shape, are_contacts), _in_warps(d, int(WARP)), inputs=inputs, block_dim=THREADS)
+    shape = _sharing(m, s).shape
+    wp.launch(build_kernel(shape, are_contacts), _in_warps(d, int(WARP)), inputs=inputs, block_dim=THREADS)
 
 
 def prepare(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, factor: Factor) -> None:
@@ -319,17 +324,17 @@ def solve(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array) -> None:
 
     `prepare` comes before it, in contact space `constrain` too; `finish` after it.
     """
-    settings, traits = m.sweep.settings, m.sweep.traits
+    settings, traits, sharing = m.sweep.settings, m.sweep.traits, _sharing(m, s)
     bodies = bodies_of(m, d, qacc_free)
     if traits.coupled:
         _build(m, d, s, qacc_free, are_contacts=True)
-        lanes = s.shape.lanes
+        lanes = sharing.shape.lanes
         jump = min(settings.jump, LINKED_JUMP) if traits.linked else settings.jump
         inputs = [bodies, settings, jump, s.work, s.rows, s.equalities, s.space, result_of(m, d, s)]
-        wp.launch(sweep_kernel(s.shape), _in_warps(d, lanes), inputs=inputs, block_dim=block_threads(lanes))
+        wp.launch(sweep_kernel(sharing.shape), _in_warps(d, lanes), inputs=inputs, block_dim=block_threads(lanes))
     else:
-        inputs = [s.nlane, m.sweep.tree, bodies, settings, s.work]
-        wp.launch(_sweep_kernel(traits.rough), inputs=inputs, **_threads(d, s.nlane))
+        inputs = [sharing.nlane, m.sweep.tree, bodies, settings, s.work]
+        wp.launch(_sweep_kernel(traits.rough), inputs=inputs, **_threads(d, sharing.nlane))
 
 
 def finish(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array) -> None:

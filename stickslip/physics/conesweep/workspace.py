@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import mujoco
 import mujoco_warp as mjw
@@ -44,6 +44,9 @@ from stickslip.physics.mjwarp.private import vec5
 SWEEP_THREADS = 32768
 """Most threads for the sweeps of all worlds; measured on an H200."""
 
+FIXED_WORLDS = 4096
+"""Worlds that lanes are chosen for where results must not depend on their number."""
+
 
 class Borrowed:
     """Memory of an array that is not in use yet, for others until then."""
@@ -62,18 +65,30 @@ class Borrowed:
         return array
 
 
+class Sharing(NamedTuple):
+    """How lanes share the sweeps over a world. They add numbers, in an order that follows from this.
+
+    Attributes:
+        nlane: lanes that sweep over free bodies
+        shape: what kernels of contact space are made for
+    """
+
+    nlane: int
+    shape: Shape
+
+
 @dataclasses.dataclass
 class Workspace:
     """What the kernels of a step pass to each other. The arrays of the memory are in the structs too.
 
     Attributes:
-        nlane: lanes that sweep over a world
+        sharing: how lanes share the sweeps, as suits the number of worlds
+        fixed: the same for every number of worlds, as suits many
         wide: lanes that prepare a step
         many: lanes that report and remember it, each about one contact
         previous: contacts of the previous step and their forces
         rows: rows on dofs; `warm_start` holds their forces of the previous step
         equalities: connects and welds; `warm_start` holds their wrenches
-        shape: what kernels of contact space are made for
         work: contacts, pairs and bodies of this step
         space: rows in contact space
         counters: what of it starts a step at zero                      (nworld lanes + 2,)
@@ -81,10 +96,10 @@ class Workspace:
         velocity: what moves the positions for a step                   (nworld, nv)
     """
 
-    nlane: int
+    sharing: "Sharing"
+    fixed: "Sharing"
     wide: int
     many: int
-    shape: Shape
     previous: PreviousContacts
     rows: RowSet
     equalities: Equalities
@@ -99,20 +114,19 @@ def make_workspace(mjm: mujoco.MjModel, d: mjw.Data) -> Workspace:
     """A fresh workspace for data."""
     _, columns = rows_of_model(mjm)
     coupled = is_coupled(mjm, flat(columns))
-    nlane = wide = many = lanes_of_row = 1
-    if d.qpos.device.is_cuda:
-        nlane, wide, many = _lanes(mjm, d)
-        lanes_of_row = _lanes_of_row(mjm, d)
-    shape = shape_of(mjm, most_rows(mjm), lanes_of_row, bool(columns), bool(equalities_of_model(mjm)[0]))
-    space = _make_space(mjm, d, columns, shape) if coupled else None
+    cuda, contacts = d.qpos.device.is_cuda, d.naconmax / d.nworld
+    wide, many = _lanes(d.nworld, contacts) if cuda else (1, 1)
+    sharing = _sharing(mjm, columns, d.nworld, contacts / 4) if cuda else _sharing(mjm, columns)
+    fixed = _sharing(mjm, columns, FIXED_WORLDS, mjm.ntree) if cuda else sharing
+    space = _make_space(mjm, d, columns, sharing.shape) if coupled else None
     counters = wp.zeros(d.nworld * wide + 2, dtype=int)
-    work = _make_work(mjm, d.nworld, d.naconmax, max(nlane, wide), space)
+    work = _make_work(mjm, d.nworld, d.naconmax, max(sharing.nlane, fixed.nlane, wide), space)
     work.heads, work.cursor = counters[:-2].reshape((d.nworld, wide)), counters[-2:]
     return Workspace(
-        nlane=nlane,
+        sharing=sharing,
+        fixed=fixed,
         wide=wide,
         many=many,
-        shape=shape,
         previous=_make_previous(d.nworld, d.naconmax),
         rows=_make_rows(d.nworld, columns),
         equalities=_make_equalities(mjm, d.nworld),
@@ -299,31 +313,39 @@ def _make_previous(nworld: int, ncontact: int) -> PreviousContacts:
     return previous
 
 
-def _lanes(mjm: mujoco.MjModel, d: mjw.Data) -> tuple[int, int, int]:
-    """Lanes of a world on CUDA: for the sweeps of free bodies, to prepare a step, to report it.
+def _lanes(nworld: int, contacts: float) -> tuple[int, int]:
+    """Lanes of a world on CUDA: to prepare a step, to report it. Results do not depend on them.
 
-    Pairs of a colour share no body, so that there are never more of them than bodies. To prepare a step takes many
-    registers and goes contact by contact. To report it takes few, and each contact is read and written once.
+    To prepare a step takes many registers and goes contact by contact. To report it takes few, and each contact is read
+    and written once.
     """
-    contacts = d.naconmax / d.nworld
-    pairs = contacts / 4
-    if d.nworld * int(WARP) <= SWEEP_THREADS:
-        least = wide_least = int(WARP)
-    else:
-        least = max(LEAST_LANES, SWEEP_THREADS // (4 * d.nworld))
-        wide_least = max(least, LEAST_WIDE)
-    most = SWEEP_THREADS / d.nworld
+    least, most = _least_lanes(nworld), SWEEP_THREADS / nworld
     return (
-        lanes(least, min(pairs, mjm.ntree), most),
-        lanes(wide_least, pairs, 2 * most),
+        lanes(max(least, LEAST_WIDE), contacts / 4, 2 * most),
         lanes(LEAST_WIDE, contacts, max(int(WARP), 2 * most)),
     )
 
 
-def _lanes_of_row(mjm: mujoco.MjModel, d: mjw.Data) -> int:
-    """Lanes that share a row in contact space on CUDA: a chunk of dofs each, or several where there are many worlds."""
-    chunks = -(-mjm.nv // (4 * fours_of_chunk(mjm.nv)))
-    return lanes(8, chunks, min(SWEEP_THREADS / d.nworld, int(WARP)))
+def _least_lanes(nworld: int) -> int:
+    return int(WARP) if nworld * int(WARP) <= SWEEP_THREADS else max(LEAST_LANES, SWEEP_THREADS // (4 * nworld))
+
+
+def _sharing(
+    mjm: mujoco.MjModel, columns: Sequence[Sequence[int]], nworld: int | None = None, pairs: float = 0.0
+) -> Sharing:
+    """How lanes share the sweeps of a world, on CUDA if a number of worlds is given; else it has one lane.
+
+    Pairs of a colour share no body, so that there are never more of them than bodies. A row in contact space has a
+    chunk of dofs for each lane, or several where there are many worlds.
+    """
+    nlane = lanes_of_row = 1
+    if nworld is not None:
+        most = SWEEP_THREADS / nworld
+        nlane = lanes(_least_lanes(nworld), min(pairs, mjm.ntree), most)
+        chunks = -(-mjm.nv // (4 * fours_of_chunk(mjm.nv)))
+        lanes_of_row = lanes(8, chunks, min(most, int(WARP)))
+    equalities = bool(equalities_of_model(mjm)[0])
+    return Sharing(nlane, shape_of(mjm, most_rows(mjm), lanes_of_row, bool(columns), equalities))
 
 
 def is_rough(mjm: mujoco.MjModel) -> bool:

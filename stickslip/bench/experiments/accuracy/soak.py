@@ -1,8 +1,8 @@
 """`soak`: worlds left alone, under random controls, resets and models, with a watch that misses nothing.
 
 Every model runs with every physics: new controls every so many steps, masses and friction of each world drawn
-again with its resets, which come at random. Worlds 2k and 2k + 1 are twins on a CPU: they get the same and have to stay
-equal bit for bit. A watch looks at every world after every step (see `Simulation.watch`). What it finds are events;
+again with its resets, which come at random. Worlds 2k and 2k + 1 are twins: they get the same. On a CPU, and with
+`deterministic` on a GPU, they have to stay equal bit for bit. A watch looks at every world after every step (see `Simulation.watch`). What it finds are events;
 a world with an event is counted and reset.
 
 After each command the host looks at the states itself, in NumPy and with MuJoCo in C (`soak_check.py`). What it finds
@@ -83,7 +83,8 @@ class Soak(Experiment[Settings]):
         if case is None:
             return Outcome({})  # filled by `relate`
         mjm = load(case)
-        twins = 0.0 if trial.device == "cpu" else None
+        same_bits = trial.device == "cpu" or getattr(physics, "deterministic", False)
+        twins = 0.0 if same_bits else None
         run = _Run(mjm, physics, settings, trial, Limits(twins=twins))
         run.go()
         metrics = {

@@ -1,0 +1,86 @@
+"""`ConeSweep(deterministic=True)`: world i has the same bits whatever the number of worlds, and from run to run."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import stickslip as ss
+from stickslip.errors import Unsupported
+from stickslip.physics.conesweep.workspace import FIXED_WORLDS
+
+TENDONS = """
+<mujoco>
+  <default><joint armature="0.01" damping="0.02"/></default>
+  <worldbody>
+    <geom type="plane" size="2 2 0.1"/>
+    <body pos="0 0 0.5" gravcomp="0.4">
+      <freejoint/><geom type="box" size="0.05 0.06 0.07"/>
+      <body pos="0.1 0 0"><joint name="a" axis="0 1 0" /><geom type="capsule" fromto="0 0 0 0.2 0 0" size="0.02"/>
+        <body pos="0.2 0 0" gravcomp="1"><joint name="b" axis="0 1 0"/><geom type="sphere" size="0.03"/></body>
+      </body>
+      <body pos="-0.1 0 0"><joint name="c" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 -0.2 0 0" size="0.02"/></body>
+    </body>
+  </worldbody>
+  <tendon>
+    <fixed stiffness="3" damping="0.1"><joint joint="a" coef="1"/><joint joint="b" coef="-0.7"/></fixed>
+    <fixed stiffness="2" damping="0.2" frictionloss="0.02"><joint joint="a" coef="0.3"/><joint joint="c" coef="1"/></fixed>
+    <fixed stiffness="1"><joint joint="b" coef="1"/><joint joint="c" coef="0.4"/></fixed>
+  </tendon>
+  <actuator><motor joint="a" gear="0.3"/><motor joint="c" gear="0.3"/></actuator>
+</mujoco>
+"""
+"""Tendons that share joints and gravity compensation, which MuJoCo Warp adds up by atomics."""
+
+SCENES = {"stack": "stack", "scaling": "scaling", "humanoid": "humanoid", "hand": "hand", "tendons": TENDONS}
+STEPS = 60
+
+
+def final_bits(scene: str, nworld: int, device: str, deterministic: bool = True) -> list[bytes]:
+    """State and contact forces of the first two worlds after some steps, each with a push of its own."""
+    sim = ss.Simulation(scene, ss.ConeSweep(deterministic=deterministic), nworld=nworld, device=device)
+    rng = np.random.default_rng(3)
+    few = min(nworld, 2)
+    qvel = np.zeros((nworld, sim.mjm.nv), dtype=np.float32)
+    ctrl = np.zeros((nworld, sim.mjm.nu), dtype=np.float32)
+    qvel[:few] = rng.normal(size=(2, sim.mjm.nv))[:few] * 0.3
+    ctrl[:few] = rng.normal(size=(2, sim.mjm.nu))[:few] * 0.1
+    qvel[few:] = rng.normal(size=(nworld - few, sim.mjm.nv)) * 0.3  # other contacts than in the first worlds
+    sim.qvel, sim.ctrl = qvel, ctrl
+    sim.step(STEPS)
+    assert sim.health().ok
+    found = [np.r_[sim.qpos.numpy()[w], sim.qvel.numpy()[w], sim.d.qfrc_constraint.numpy()[w]] for w in range(few)]
+    assert np.isfinite(found).all()
+    return [one.tobytes() for one in found]
+
+
+@pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
+def test_the_first_world_has_the_same_bits_with_any_number_of_worlds(scene, device):
+    cuda = str(device).startswith("cuda")
+    alone = final_bits(scene, 1, device)
+    numbers = (2, 33, 1500, FIXED_WORLDS) if cuda else (2, 5)
+    for nworld in numbers:
+        found = final_bits(scene, nworld, device)
+        assert found[0] == alone[0], f"{nworld} worlds"
+        again = final_bits(scene, nworld, device)
+        assert found == again, f"{nworld} worlds, a second run"
+
+
+def test_adhesion_actuators_are_refused_by_name():
+    xml = (
+        "<mujoco><worldbody><geom type='plane' size='1 1 1'/><body name='b' pos='0 0 .1'><freejoint/>"
+        "<geom size='.1'/></body></worldbody><actuator><adhesion body='b' ctrlrange='0 1'/></actuator></mujoco>"
+    )
+    ss.Simulation(xml, ss.ConeSweep())
+    with pytest.raises(Unsupported, match=r"adhesion actuators with deterministic=True .*leave it out"):
+        ss.Simulation(xml, ss.ConeSweep(deterministic=True))
+
+
+def test_a_drop_in_model_is_deterministic_with_data_that_was_made_without_it():
+    import stickslip.conesweep as mjw
+
+    mjm = mujoco.MjModel.from_xml_string(TENDONS)
+    m, d = mjw.put_model(mjm, deterministic=True), mjw.make_data(mjm, nworld=2)
+    for _ in range(3):
+        mjw.step(m, d)
+    assert m.sweep.deterministic
+    assert np.isfinite(d.qpos.numpy()).all()
