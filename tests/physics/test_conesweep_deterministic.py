@@ -18,12 +18,16 @@ TENDONS = """
       <body pos="0.1 0 0"><joint name="a" axis="0 1 0" /><geom type="capsule" fromto="0 0 0 0.2 0 0" size="0.02"/>
         <body pos="0.2 0 0" gravcomp="1"><joint name="b" axis="0 1 0"/><geom type="sphere" size="0.03"/></body>
       </body>
-      <body pos="-0.1 0 0"><joint name="c" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 -0.2 0 0" size="0.02"/></body>
+      <body pos="-0.1 0 0">
+        <joint name="c" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 -0.2 0 0" size="0.02"/>
+      </body>
     </body>
   </worldbody>
   <tendon>
     <fixed stiffness="3" damping="0.1"><joint joint="a" coef="1"/><joint joint="b" coef="-0.7"/></fixed>
-    <fixed stiffness="2" damping="0.2" frictionloss="0.02"><joint joint="a" coef="0.3"/><joint joint="c" coef="1"/></fixed>
+    <fixed stiffness="2" damping="0.2" frictionloss="0.02">
+      <joint joint="a" coef="0.3"/><joint joint="c" coef="1"/>
+    </fixed>
     <fixed stiffness="1"><joint joint="b" coef="1"/><joint joint="c" coef="0.4"/></fixed>
   </tendon>
   <actuator><motor joint="a" gear="0.3"/><motor joint="c" gear="0.3"/></actuator>
@@ -48,7 +52,8 @@ def final_bits(scene: str, nworld: int, device: str, deterministic: bool = True)
     sim.qvel, sim.ctrl = qvel, ctrl
     sim.step(STEPS)
     assert sim.health().ok
-    found = [np.r_[sim.qpos.numpy()[w], sim.qvel.numpy()[w], sim.d.qfrc_constraint.numpy()[w]] for w in range(few)]
+    parts = [array.numpy()[:few] for array in (sim.d.qpos, sim.d.qvel, sim.d.qfrc_constraint)]
+    found = np.concatenate(parts, axis=1)
     assert np.isfinite(found).all()
     return [one.tobytes() for one in found]
 

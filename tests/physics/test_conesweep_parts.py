@@ -124,7 +124,7 @@ def test_rows_in_contact_space(device, links):
     sim.qpos = angles
     sim.step()
     workspace = own_data(sim.d).workspace
-    space, work, shape = workspace.space, workspace.work, workspace.shape
+    space, work, shape = workspace.space, workspace.work, workspace.sharing.shape
     records = space.contact.numpy().reshape(-1, ROUGH_RECORD, 4)
     contact_z = space.contact_z.numpy().reshape(-1, shape.rows * space.contact_fours, 4)
     blocks = space.row.numpy().reshape(2, space.nblock, BLOCK_RECORD, 4)

@@ -2,8 +2,8 @@
 
 Every model runs with every physics: new controls every so many steps, masses and friction of each world drawn
 again with its resets, which come at random. Worlds 2k and 2k + 1 are twins: they get the same. On a CPU, and with
-`deterministic` on a GPU, they have to stay equal bit for bit. A watch looks at every world after every step (see `Simulation.watch`). What it finds are events;
-a world with an event is counted and reset.
+`deterministic` on a GPU, they have to stay equal bit for bit. A watch looks at every world after every step (see
+`Simulation.watch`). What it finds are events; a world with an event is counted and reset.
 
 After each command the host looks at the states itself, in NumPy and with MuJoCo in C (`soak_check.py`). What it finds
 and the watch has not, or `health()` has not told, is silent. None may be.

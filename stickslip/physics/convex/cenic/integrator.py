@@ -41,8 +41,6 @@ TOLERANCE = 1e-3
 """Of a solve, relative to the accuracy: kappa of (34)."""
 SPAN = 0.1
 """Length of a step that the tolerance is for [s]; shorter ones have less."""
-ATTEMPTS = 100_000
-"""Most attempts of a timestep, the mean over those of a call; worlds that need more are given up."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +53,7 @@ class Settings:
         iterations: most of Newton's method
         reuse: whether a factor may serve two iterations
         passes: of friction in a solve
+        attempts: most of a timestep, the mean over those of a call
     """
 
     bounds: Bounds
@@ -62,6 +61,7 @@ class Settings:
     iterations: int
     reuse: bool
     passes: int
+    attempts: int
 
     def options(self, scale: float, weight: float = 1.0) -> Options:
         options = Options()
@@ -325,7 +325,7 @@ def run(m: Model, d: Data, settings: Settings, n: int) -> None:
         looked = accepted == 0
         if pending == 0:
             break
-        if attempts >= n * ATTEMPTS:
+        if attempts >= n * settings.attempts:
             wp.launch(fail_late, dim=d.nworld, inputs=[work.clock, work.qpos, work.qvel])
             break
     if d.nworld > 1 and attempts > 1:

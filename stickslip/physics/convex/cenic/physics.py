@@ -42,6 +42,9 @@ class Cenic(ConvexPhysics):
     min_step: float = parameter(
         1e-9, "shortest step [s]; a world that needs a shorter one is given up", 0.0, 1.0, above=True
     )
+    attempts: int = parameter(
+        10_000, "most steps and rejections of a timestep; a world that needs more is given up", 1, 1_000_000_000
+    )
     scheme: Scheme = parameter(
         "doubling",
         "doubling: two half steps against a whole one; trapezoid: second order in energy, and slower",
@@ -86,7 +89,7 @@ class Cenic(ConvexPhysics):
     def _settings(self) -> integrator.Settings:
         bounds = Bounds()
         bounds.accuracy, bounds.longest, bounds.shortest = self.accuracy, self.max_step, self.min_step
-        return integrator.Settings(bounds, self.scheme, self.iterations, self.reuse, self.passes)
+        return integrator.Settings(bounds, self.scheme, self.iterations, self.reuse, self.passes, self.attempts)
 
     def advance(self, m: model.Model, d: Data) -> None:
         integrator.run(m, d, self._settings(), 1)
@@ -148,8 +151,8 @@ class Cenic(ConvexPhysics):
         broken = np.flatnonzero(failed)
         failures = tuple(
             f"world {w} stopped at time {time[w]:.6g} s at a step of {failed[w]:.3g} s: it cannot keep the accuracy of "
-            f"{self.accuracy:g} (min_step {self.min_step:g} s, at most {integrator.ATTEMPTS} steps a timestep); "
-            "ask for less accuracy, softer contact, or check the state"
+            f"{self.accuracy:g} (min_step {self.min_step:g} s, attempts={self.attempts} a timestep); "
+            "ask for less accuracy, softer contact or more attempts, or check the state"
             for w in broken[:8]
         )
         return dataclasses.replace(health, failures=(*health.failures, *failures))
