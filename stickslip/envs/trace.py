@@ -146,7 +146,8 @@ class Trace(TorchDispatchMode):
             source = args[-1] if name == "index_copy_" else args[1]
             func(self.of(args[0]), *middle, self._cast(self.of(source), args[0].dtype))
         elif name.startswith(_MADE):
-            self._set(result, self._numbers(result))
+            # what an empty tensor holds by chance must not be in the kernel: its cache would never be hit
+            self._set(result, self._numbers(torch.zeros_like(result) if "empty" in name else result))
         elif name.endswith("_"):
             self.of(args[0]).copy_(self._cast(self._worked(name[:-1], args, kwargs, args[0]), args[0].dtype))
         else:
