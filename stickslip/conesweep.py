@@ -52,7 +52,10 @@ def put_model(
         speculative_margin=speculative_margin,
         deterministic=deterministic,
     )
-    return _physics.put_model(physics, mjm, batch_sizes, stacklevel=3)
+    m = _physics.put_model(physics, mjm, batch_sizes, stacklevel=3)
+    if deterministic:  # MuJoCo Warp's functions, called one by one, add by atomics
+        m.opt.deterministic |= _mjw.DeterminismType.ATOMICS
+    return m
 
 
 @_wp.kernel(enable_backward=False)

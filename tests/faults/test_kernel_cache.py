@@ -106,7 +106,7 @@ def test_a_gpu_that_others_have_filled(cuda: str) -> None:
     """Nearly all memory is taken: few worlds do not fit either, and the error says how much is free."""
     device = wp.get_device(cuda)
     size = device.free_memory - 2**28
-    taken = wp.empty(size, dtype=wp.uint8, device=cuda)
+    taken = wp.empty((size >> 20, 1 << 20), dtype=wp.uint8, device=cuda)  # an axis has at most 2^31 entries
     try:
         with pytest.raises(ss.InputError, match=r"nworld is 16384.*use a smaller nworld"):
             ss.Simulation("hand", nworld=16384, device=cuda)

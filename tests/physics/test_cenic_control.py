@@ -1,6 +1,5 @@
 """How steps are chosen, rejected and given up, and what of a state is kept from step to step."""
 
-
 import numpy as np
 import pytest
 import warp as wp

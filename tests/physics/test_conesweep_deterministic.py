@@ -1,6 +1,7 @@
 """`ConeSweep(deterministic=True)`: world i has the same bits whatever the number of worlds, and from run to run."""
 
 import mujoco
+import mujoco_warp
 import numpy as np
 import pytest
 
@@ -33,9 +34,19 @@ TENDONS = """
   <actuator><motor joint="a" gear="0.3"/><motor joint="c" gear="0.3"/></actuator>
 </mujoco>
 """
-"""Tendons that share joints and gravity compensation, which MuJoCo Warp adds up by atomics."""
+"""Tendons that share joints, and gravity compensation."""
 
-SCENES = {"stack": "stack", "scaling": "scaling", "humanoid": "humanoid", "hand": "hand", "tendons": TENDONS}
+AIR = TENDONS.replace("<default>", '<option density="1.2" viscosity="1e-5"/><default>', 1)
+"""The same in air: smooth dynamics are those of MuJoCo Warp's stages then."""
+
+SCENES = {
+    "stack": "stack",
+    "scaling": "scaling",
+    "humanoid": "humanoid",
+    "hand": "hand",
+    "tendons": TENDONS,
+    "air": AIR,
+}
 STEPS = 60
 
 
@@ -70,6 +81,14 @@ def test_the_first_world_has_the_same_bits_with_any_number_of_worlds(scene, devi
         assert found == again, f"{nworld} worlds, a second run"
 
 
+@pytest.mark.parametrize(("scene", "atomics"), [("humanoid", False), (TENDONS, False), (AIR, True)])
+def test_mujoco_warp_adds_in_one_order_where_its_stages_run(scene, atomics, device):
+    """Elsewhere only readings of sensors would take longer."""
+    sim = ss.Simulation(scene, ss.ConeSweep(deterministic=True), device=device)
+    sim.step()
+    assert bool(sim.m.opt.deterministic & mujoco_warp.DeterminismType.ATOMICS) == atomics
+
+
 def test_adhesion_actuators_are_refused_by_name():
     xml = (
         "<mujoco><worldbody><geom type='plane' size='1 1 1'/><body name='b' pos='0 0 .1'><freejoint/>"
@@ -85,6 +104,7 @@ def test_a_drop_in_model_is_deterministic_with_data_that_was_made_without_it():
 
     mjm = mujoco.MjModel.from_xml_string(TENDONS)
     m, d = mjw.put_model(mjm, deterministic=True), mjw.make_data(mjm, nworld=2)
+    assert m.opt.deterministic & mjw.DeterminismType.ATOMICS
     for _ in range(3):
         mjw.step(m, d)
     assert m.sweep.deterministic

@@ -115,6 +115,4 @@ def put_model(
     )
     tree = make_tree(mjm, m)
     layout = Layout(settings, deterministic, traits, tree, vec2i(sources), ints(eqid), friction_dofs(mjm))
-    if deterministic:
-        m.opt.deterministic |= mjw.DeterminismType.ATOMICS
     return extended(Model, m, sweep=layout)

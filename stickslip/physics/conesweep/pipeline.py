@@ -9,6 +9,7 @@ from stickslip.physics.mjwarp import pipeline as rowfree
 from stickslip.physics.mjwarp.advance import advance
 from stickslip.physics.mjwarp.pipeline import Motion, Prediction, Step, accelerate, predict
 from stickslip.physics.mjwarp.plan import MAIN, PlanStage, StepPlan
+from stickslip.physics.mjwarp.smooth.smooth import is_fused
 from stickslip.physics.mjwarp.stages import COLLISION, streams_of
 from stickslip.physics.mjwarp.touches import mark_apart
 
@@ -18,6 +19,8 @@ _NO_LIMITS = mjw.DisableBit.CONSTRAINT | mjw.DisableBit.LIMIT
 def check_options(m: Model) -> None:
     """Raise Unsupported for options of the device model that cannot be honoured; they can change after put_model."""
     rowfree.check_options(m, Model, "cone-sweep", atomics=False)
+    if m.sweep.deterministic and not is_fused(m):  # then MuJoCo Warp's stages add up forces, by atomics
+        m.opt.deterministic |= mjw.DeterminismType.ATOMICS
 
 
 def make_rows(m: Model, d: mjw.Data) -> None:
