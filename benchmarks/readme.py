@@ -225,7 +225,9 @@ def fill_learning(text: str) -> str:
     """The guide to learning with its tables."""
     found = {
         "trainings: h200": tables.trainings(LEARNING / "h200" / "trainings.json"),
+        "trainings: three physics": tables.trainings(LEARNING / "three-physics" / "trainings.json"),
         "scores: cpu": tables.scores(LEARNING / "scores" / "score.json"),
+        "scores: three physics": tables.scores(LEARNING / "three-physics" / "score.json"),
     }
     return fill_metrics(_fill(text, found))
 
