@@ -173,6 +173,7 @@ def test_stored_results_are_whole_and_measured():
         "plan-mppi",
         "plan-settings",
         "retarget",
+        "rollouts",
         "scaling",
         "smooth",
         "throughput",
