@@ -32,8 +32,9 @@ FIRST = ("bench/test_all.py", "physics/test_scm", "parity/test_drop_in.py", "tes
 """Files that begin first. The first builds most Warp kernels, for minutes; the next need few of them, but JAX. And no
 worker is left alone with a long file at the end."""
 SLOW = {
-    r"bench/test_(?!all|claims|fuzz|planning|qp|report|runner|series|stored)": "experiments, measured again: claims "
-    "are tested on the stored results",
+    r"bench/test_(?!all|claims|fuzz|kernels_for|planning|qp|report|runner|series|stored)": "experiments, measured "
+    "again: claims are tested on the stored results",
+    r"bench/test_kernels_for_a_gpu.py::test_kernels": "a cold cache: NVRTC compiles for half a minute; errors stay",
     r"(conformance|parity)/.*hand": "the third scene, after free bodies and a humanoid",
     r"physics/test_scm_system.py::test_a_horseshoe": "a mesh that is not convex",
     r"physics/test_scm_system.py::test_contact_repels.*sphere": "a second shape",
