@@ -4,6 +4,7 @@ import mujoco
 import mujoco_warp
 import numpy as np
 import pytest
+import warp as wp
 
 import stickslip as ss
 from stickslip.errors import Unsupported
@@ -38,6 +39,9 @@ TENDONS = """
 
 AIR = TENDONS.replace("<default>", '<option density="1.2" viscosity="1e-5"/><default>', 1)
 """The same in air: smooth dynamics are those of MuJoCo Warp's stages then."""
+
+FORCES = {"smooth", "passive", "forward"}
+"""Modules of MuJoCo Warp that add up forces."""
 
 SCENES = {
     "stack": "stack",
@@ -87,6 +91,25 @@ def test_mujoco_warp_adds_in_one_order_where_its_stages_run(scene, atomics, devi
     sim = ss.Simulation(scene, ss.ConeSweep(deterministic=True), device=device)
     sim.step()
     assert bool(sim.m.opt.deterministic & mujoco_warp.DeterminismType.ATOMICS) == atomics
+
+
+@pytest.mark.parametrize(("scene", "touched"), [("humanoid", {"sensor"}), (TENDONS, set()), (AIR, FORCES)])
+def test_what_the_order_of_mujoco_warp_is_for(scene, touched, monkeypatch):
+    """Where its stages do not run, only readings of touch sensors would be found in another way."""
+    sim = ss.Simulation(scene, ss.ConeSweep(deterministic=True), device="cpu")
+    m = sim.m
+    m.opt.deterministic |= mujoco_warp.DeterminismType.ATOMICS
+    launch, found = wp.launch, set()
+
+    def note(kernel, dim, *args, **options):
+        in_order = kernel.module.options.get("deterministic") == wp.DeterministicMode.RUN_TO_RUN
+        if in_order and np.prod(dim):  # sensors that a model does not have are launched for none
+            found.add(kernel.func.__module__.rpartition(".")[2])
+        return launch(kernel, dim, *args, **options)
+
+    monkeypatch.setattr(wp, "launch", note)
+    sim.physics.step(m, sim.d)
+    assert found == touched
 
 
 def test_adhesion_actuators_are_refused_by_name():
