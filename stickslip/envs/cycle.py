@@ -144,7 +144,7 @@ class Cycle:
     def _renew(self, do: Callable[[str], None] | None = None) -> None:
         """Bring the worlds of the mask back to the start, with models drawn at random."""
         if self.starts.servos is not None:
-            do("servos") if do else self.starts.servos.draw()
+            do("servos") if do else self._servos()
         self.starts.renew()
 
     def _may_start(self) -> bool:
@@ -162,7 +162,7 @@ class Cycle:
             "act": self._act,
             **{f"apply {first}": functools.partial(self.control.apply, first) for first, _ in later},
             "judge": self._judge,
-            **({} if self.starts.servos is None else {"servos": self.starts.servos.draw}),
+            **({} if self.starts.servos is None else {"servos": self._servos}),
             "start": self._start,
             "see": self._see,
         }
@@ -224,6 +224,11 @@ class Cycle:
         self.accounts.add(torch.where(counted, found, 0.0), ~fine & counted)
         return found.sum(dim=1)
 
+    def _servos(self) -> None:
+        """Gains of the worlds of the mask."""
+        assert self.starts.servos is not None
+        self.starts.servos.draw(self.mask)
+
     def _start(self) -> None:
         """Begin episodes in the worlds of the mask; their poses are left to find."""
         state, mask = self.state, self.mask
@@ -238,5 +243,5 @@ class Cycle:
         self.state.forget()
         mask = self.mask[:, None]
         observation, critic = self.observer.observe(self.state, self.mask)
-        self.made["observation"] = torch.where(mask, observation, self.made["final"])
-        self.made["critic"] = torch.where(mask, critic, self.made["final_critic"])
+        self.made["observation"] = torch.where(mask, observation, self.made["observation"])
+        self.made["critic"] = torch.where(mask, critic, self.made["critic"])

@@ -17,13 +17,15 @@ from stickslip import compilation
 from stickslip.envs.cycle import Cycle
 from stickslip.envs.random import Random
 from stickslip.envs.step import Step
-from stickslip.envs.trace import C_TYPES, Node, Trace, place_of
+from stickslip.envs.trace import AND, C_TYPES, CHOOSE, NOT, OR, Node, Trace, place_of
 from stickslip.errors import Unsupported
 from stickslip.simulation import Simulation
 
 BLOCK = 32
-"""Threads of a block: a warp, so that some thousand worlds are spread over a whole GPU. A thread reads rows of its own:
-each load takes as many transactions as a warp has threads, and warps on one multiprocessor wait for each other."""
+"""Threads of a block: a warp, so that some thousand worlds are spread over a whole GPU."""
+SPREAD = 8
+"""Threads of a warp that have a world. A thread reads rows of its own: a load takes as many transactions as threads take
+part, and the next one waits for them. With fewer worlds a warp there are more warps, which wait side by side."""
 
 
 def fused(cycle: Cycle, *, always: bool) -> "Fused | None":
@@ -50,6 +52,7 @@ class Part:
         tensors: of all worlds, for each leaf of the trace
         results: tensors of all worlds to write, with the nodes of their entries
         draws: how many draws of random numbers there are
+        mask: which of the tensors has the worlds that start; None: it is not among them
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Part:
         tensors: list[torch.Tensor],
         results: list[tuple[torch.Tensor, torch.Tensor]],
         draws: int,
+        mask: int | None,
     ) -> None:
         writes = [(leaf.nodes, leaf.first) for leaf in trace.leaves.values()]
         places = [*tensors, *(tensor for tensor, _ in results)]
@@ -68,7 +72,12 @@ class Part:
                 if node != old:
                     stores.append((k, i, node))
         _check_apart(tensors, {k for k, _, _ in stores if k < len(tensors)})
-        self._kernel = _kernel(_source(trace.nodes, places, stores))
+        nodes = trace.nodes
+        if mask is not None and _is_idle(nodes, places, stores, mask):
+            nodes, stores = _of_mask(nodes, stores, mask)
+        else:
+            mask = None
+        self._kernel = _kernel(_source(nodes, places, stores, mask))
         self._kept = places
         device = wp.device_from_torch(places[0].device)
         self._table = wp.array([place.data_ptr() for place in places], dtype=wp.uint64, device=device)
@@ -76,8 +85,10 @@ class Part:
 
     def run(self, random: Random) -> None:
         """Do it in all worlds."""
-        inputs = [random.place, wp.from_torch(random.moment, dtype=wp.int32), self._table]
-        wp.launch(self._kernel, self._nworld, inputs=inputs, device=self._device, block_dim=BLOCK)
+        spread = SPREAD if self._device.is_cuda else BLOCK
+        inputs = [self._nworld, spread, random.place, wp.from_torch(random.moment, dtype=wp.int32), self._table]
+        threads = -(-self._nworld // spread) * BLOCK
+        wp.launch(self._kernel, threads, inputs=inputs, device=self._device, block_dim=BLOCK)
         random.place += self._draws
 
 
@@ -133,7 +144,8 @@ class Fused:
                 raise Unsupported(f"a tensor of shape {tuple(tensors[-1].shape)}: the first axis must be worlds")
         new = {name: tensor for name, tensor in twin.made.items() if made.get(name) is not tensor}
         results = [(cycle.made[name], trace.of(one)) for name, one in new.items()]
-        return Part(trace, tensors, results, random.place - begun)
+        mask = next((k for k, tensor in enumerate(tensors) if tensor is cycle.mask), None)
+        return Part(trace, tensors, results, random.place - begun, mask)
 
     def step(self) -> Step:
         """A copy of what the last control step gave."""
@@ -209,8 +221,58 @@ def _extent(tensor: torch.Tensor) -> int:
     return (1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))) * tensor.itemsize
 
 
-def _source(nodes: list[Node], places: list[torch.Tensor], stores: list[tuple[int, int, int]]) -> str:
-    """C of a world: what the stores need, in the order of the nodes, then the stores."""
+def _assume(nodes: list[Node], mask: int, truth: bool) -> list[int | bool]:
+    """For each node one that is equal to it, or its truth, in a world that is in the mask, or is not."""
+    known: list[int | bool] = []
+    for i, (what, args, dtype) in enumerate(nodes):
+        found: int | bool = i
+        if what == "load":
+            found = truth if args == (mask, 0) else i
+        elif what == "number":
+            found = args[0] == "True" if dtype is torch.bool else i
+        elif what != "draw":
+            given = [known[arg] for arg in args]
+            if what == CHOOSE and isinstance(given[0], bool):
+                found = given[1 if given[0] else 2]
+            elif what == NOT and isinstance(given[0], bool):
+                found = not given[0]
+            elif what in (AND, OR) and any(isinstance(one, bool) for one in given):
+                certain, other = given if isinstance(given[0], bool) else reversed(given)
+                found = other if certain is (what == AND) else certain
+        known.append(found)
+    return known
+
+
+def _is_idle(nodes: list[Node], places: list[torch.Tensor], stores: list[tuple[int, int, int]], mask: int) -> bool:
+    """Whether every store writes what is there already, in a world that is not in the mask."""
+    known = _assume(nodes, mask, False)
+
+    def stays(k: int, i: int, found: int | bool) -> bool:
+        if isinstance(found, bool) or nodes[found].what != "load":
+            return False
+        source, entry = nodes[found].args
+        return entry == i and place_of(places[source]) == place_of(places[k])
+
+    return all(stays(k, i, known[node]) for k, i, node in stores)
+
+
+def _of_mask(
+    nodes: list[Node], stores: list[tuple[int, int, int]], mask: int
+) -> tuple[list[Node], list[tuple[int, int, int]]]:
+    """Nodes and stores of worlds that are in the mask."""
+    known = _assume(nodes, mask, True)
+    same = [i if isinstance(found, bool) else found for i, found in enumerate(known)]
+    made = [
+        node if node.what in ("load", "draw", "number") else node._replace(args=tuple(same[arg] for arg in node.args))
+        for node in nodes
+    ]
+    return made, [(k, i, same[node]) for k, i, node in stores]
+
+
+def _source(
+    nodes: list[Node], places: list[torch.Tensor], stores: list[tuple[int, int, int]], mask: int | None
+) -> str:
+    """C of a world: what the stores need, in the order of the nodes, then the stores; nothing outside of the mask."""
     needed, waiting = set[int](), [node for _, _, node in stores]
     while waiting:
         node = waiting.pop()
@@ -219,9 +281,12 @@ def _source(nodes: list[Node], places: list[torch.Tensor], stores: list[tuple[in
             if nodes[node].what not in ("load", "draw", "number"):
                 waiting.extend(nodes[node].args)
     draws = sorted({nodes[node].args[0] for node in needed if nodes[node].what == "draw"})
-    used = sorted({nodes[node].args[0] for node in needed if nodes[node].what == "load"} | {k for k, _, _ in stores})
+    loaded = {nodes[node].args[0] for node in needed if nodes[node].what == "load"}
+    used = sorted(loaded | {k for k, _, _ in stores} | (set() if mask is None else {mask}))
     lines = [f"{C_TYPES[places[k].dtype]}* p{k} = ({C_TYPES[places[k].dtype]}*)table.data[{k}];" for k in used]
     lines = [f"{line[:-1]} + (long long)world * {places[k].stride(0)};" for k, line in zip(used, lines, strict=True)]
+    if mask is not None:
+        lines.append(f"if (!p{mask}[0]) return;")
     if draws:
         lines.append("wp::uint32 r = wp::rand_init(moment.data[0], world);")
         lines.append("r = wp::rand_init(wp::randi(r), moment.data[1]); const int drawn = wp::randi(r);")
@@ -264,14 +329,17 @@ def _literal(text: str, dtype: torch.dtype) -> str:
 
 @functools.cache
 def _kernel(source: str) -> Any:
-    """A kernel of which a thread does this for a world."""
+    """A kernel of which a thread does this for a world, if it has one."""
 
     @wp.func_native(source)
     def part(world: int, place: int, moment: wp.array[int], table: wp.array[wp.uint64]): ...
 
     @wp.kernel(module="unique", enable_backward=False)
-    def run(place: int, moment: wp.array[int], table: wp.array[wp.uint64]):
-        world = wp.tid()
-        part(world, place, moment, table)
+    def run(nworld: int, spread: int, place: int, moment: wp.array[int], table: wp.array[wp.uint64]):
+        thread = wp.tid()
+        lane = thread % BLOCK
+        world = thread / BLOCK * spread + lane
+        if lane < spread and world < nworld:
+            part(world, place, moment, table)
 
     return run

@@ -48,24 +48,33 @@ class Servos:
         stiff[servo, 1] = damped[servo, 2] = 1.0
         self._own, self._bias = put(mjm.actuator_gainprm), put(mjm.actuator_biasprm)
         self._of_gain, self._stiff, self._damped = put(servo.astype(float)[:, None]), put(stiff), put(damped)
-        gain, bias = (one.expand(sim.nworld, *one.shape).clone() for one in (self._own, self._bias))
-        self.drawn = {"actuator_gainprm": gain, "actuator_biasprm": bias}
-        """Values for all worlds."""
-        self._arrays = {name: wp.from_torch(one) for name, one in self.drawn.items()}
+        names = ("actuator_gainprm", "actuator_biasprm")
+        given = dict(zip(names, (mjm.actuator_gainprm, mjm.actuator_biasprm), strict=True))
+        sim.set_model(np.zeros(sim.nworld, dtype=bool), **given)  # for no world: they become one per world
+        self._in_place = sim.physics.in_place(sim.m, sim.d, names) is not None
+        if self._in_place:
+            self.drawn = {name: wp.to_torch(sim.physics.model_field(sim.m, name)) for name in names}
+        else:
+            values = (one.expand(sim.nworld, *one.shape).clone() for one in (self._own, self._bias))
+            self.drawn = dict(zip(names, values, strict=True))
+        """Values for all worlds: the model's own arrays, if they may be written."""
 
     def constants(self) -> list[torch.Tensor]:
         """What is the same for all worlds."""
         return [self._own, self._bias, self._of_gain, self._stiff, self._damped]
 
-    def draw(self) -> None:
-        """Draw numbers for all worlds."""
+    def draw(self, mask: torch.Tensor) -> None:
+        """Draw numbers for the worlds of a mask."""
         assert self._given is not None
         n = len(self._own) if self._given.each else 1
         stiffness = self._random.uniform(*self._given.stiffness, n)[:, :, None] - 1.0
         damping = self._random.uniform(*self._given.damping, n)[:, :, None] - 1.0
-        self.drawn["actuator_gainprm"].copy_(self._own * (1.0 + self._of_gain * stiffness))
-        self.drawn["actuator_biasprm"].copy_(self._bias * (1.0 + self._stiff * stiffness + self._damped * damping))
+        gain = self._own * (1.0 + self._of_gain * stiffness)
+        bias = self._bias * (1.0 + self._stiff * stiffness + self._damped * damping)
+        for target, values in zip(self.drawn.values(), (gain, bias), strict=True):
+            target.copy_(torch.where(mask[:, None, None], values, target))
 
     def write(self, mask: wp.array) -> None:
-        """Give the worlds of a mask what was drawn for them."""
-        self._sim.set_model(mask, **self._arrays)
+        """Give the worlds of a mask what was drawn for them, unless it is in the model's arrays already."""
+        if not self._in_place:
+            self._sim.set_model(mask, **{name: wp.from_torch(one) for name, one in self.drawn.items()})

@@ -39,14 +39,15 @@ _ANY = {
     "clamp_max": "({0} > {1} || {1} != {1} ? {1} : {0})",
 }
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_LOGIC = {"and": "&", "or": "|", "xor": "^"}
+CHOOSE, NOT, AND, OR = "({} ? {} : {})", "!{}", "{} & {}", "{} | {}"
+_LOGIC = {"and": AND, "or": OR, "xor": "{} ^ {}"}
 _APART = "({0} != 0 && ({0} < 0) != ({1} < 0) ? {0} + {1} : {0})"
 _REDUCED = {
     **dict.fromkeys(("sum", "mean", "linalg_vector_norm"), "{} + {}"),
     "amax": _ANY["maximum"],
     "amin": _ANY["minimum"],
-    "any": "{} | {}",
-    "all": "{} & {}",
+    "any": OR,
+    "all": AND,
 }
 _MADE = ("zeros", "ones", "full", "scalar_tensor", "arange", "empty", "new_")
 """Operators whose result is the same for all states."""
@@ -185,7 +186,7 @@ class Trace(TorchDispatchMode):
         if name == "linalg_cross":
             return self._crossed(operands[0], operands[1], kwargs.get("dim", operands[2] if operands[2:] else -1))
         if name == "where":
-            return self._each("({} ? {} : {})", dtype, operands, [torch.bool, dtype, dtype])
+            return self._each(CHOOSE, dtype, operands, [torch.bool, dtype, dtype])
         if name == "clamp":
             low, high = (args[i] if len(args) > i else kwargs.get(key) for i, key in ((1, "min"), (2, "max")))
             found = operands[0]
@@ -201,10 +202,10 @@ class Trace(TorchDispatchMode):
         if name in ("bitwise_not", "logical_not"):
             if args[0].dtype is not torch.bool and name == "bitwise_not":
                 raise Unsupported(f"torch's {name} of {args[0].dtype}")
-            return self._each("!{}", torch.bool, operands, [torch.bool])
+            return self._each(NOT, torch.bool, operands, [torch.bool])
         logic = name.removeprefix("bitwise_").removeprefix("logical_").strip("_")
         if logic in _LOGIC:
-            return self._each(f"{{}} {_LOGIC[logic]} {{}}", dtype, operands)
+            return self._each(_LOGIC[logic], dtype, operands)
         if name in ("add", "sub", "rsub"):
             a, b = operands[:2] if name != "rsub" else operands[1::-1]
             if kwargs.get("alpha", 1) != 1 or operands[2:]:

@@ -30,9 +30,12 @@ def _build() -> mujoco.MjSpec:
         for word, (kp, kv) in SOFT.items():
             if word in servo.name:
                 servo.gainprm[0], servo.biasprm[1], servo.biasprm[2] = kp, -kp, -kv
-    spec.light("key").mode = mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM
-    camera = spec.worldbody.add_camera(name="beside", pos=[1.2, -2.6, 1.3], fovy=40.0)
-    camera.mode = mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM
+    # They follow the pelvis: if they followed the centre of mass, poses at qpos0 would be found again with each mass.
+    pelvis, key, track = spec.body("pelvis"), spec.light("key"), mujoco.mjtCamLight.mjCAMLIGHT_TRACK
+    place, ray = key.pos - pelvis.pos, key.dir.copy()
+    spec.delete(key)
+    pelvis.add_light(name="key", mode=track, pos=place, dir=ray)
+    camera = pelvis.add_camera(name="beside", mode=track, pos=[1.2, -2.6, 1.3] - pelvis.pos, fovy=40.0)
     camera.alt.type = mujoco.mjtOrientation.mjORIENTATION_XYAXES
     camera.alt.xyaxes = [0.9079594, 0.4190582, 0.0, -0.0859387, 0.1862005, 0.9787461]
     return spec
