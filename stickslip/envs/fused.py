@@ -24,8 +24,8 @@ from stickslip.simulation import Simulation
 BLOCK = 32
 """Threads of a block: a warp, so that some thousand worlds are spread over a whole GPU."""
 SPREAD = 8
-"""Threads of a warp that have a world. A thread reads rows of its own: a load takes as many transactions as threads take
-part, and the next one waits for them. With fewer worlds a warp there are more warps, which wait side by side."""
+"""Threads of a warp that have a world. A thread reads rows of its own: a load takes as many transactions as there are
+threads, and the next one waits for them. With fewer worlds a warp there are more warps, which wait side by side."""
 
 
 def fused(cycle: Cycle, *, always: bool) -> "Fused | None":
@@ -269,9 +269,7 @@ def _of_mask(
     return made, [(k, i, same[node]) for k, i, node in stores]
 
 
-def _source(
-    nodes: list[Node], places: list[torch.Tensor], stores: list[tuple[int, int, int]], mask: int | None
-) -> str:
+def _source(nodes: list[Node], places: list[torch.Tensor], stores: list[tuple[int, int, int]], mask: int | None) -> str:
     """C of a world: what the stores need, in the order of the nodes, then the stores; nothing outside of the mask."""
     needed, waiting = set[int](), [node for _, _, node in stores]
     while waiting:
