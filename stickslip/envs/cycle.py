@@ -62,8 +62,9 @@ class Cycle:
         sim, task, state = self.sim, self.task, self.state
         self.random.begin()
         self.mask.fill_(True)
-        self._renew()
+        self.starts.renew()
         self.starts.begin()
+        self.starts.write_gains()
         sim.kinematics()
         self.control.start(self._everywhere, state)
         for name, reward in task.rewards.items():
@@ -117,8 +118,9 @@ class Cycle:
         """Start all worlds, or those in a mask; the observations of all, for policy and critic."""
         self.mask.copy_(self._everywhere if mask is None else mask)
         self.random.begin()
-        self._renew()
+        self.starts.renew()
         self._start()
+        self.starts.write_gains()
         self.sim.kinematics()
         return self.observer.observe(self.state, self.mask)
 
@@ -136,16 +138,11 @@ class Cycle:
         self.sim.kinematics()
         self._do("judge")
         if self.autoreset != "disabled" and self._may_start():
-            self._renew(self._do)
+            self.starts.renew()
             self._do("start")
+            self.starts.write_gains()
             self.sim.kinematics(self.starts.given)
             self._do("see")
-
-    def _renew(self, do: Callable[[str], None] | None = None) -> None:
-        """Bring the worlds of the mask back to the start, with models drawn at random."""
-        if self.starts.servos is not None:
-            do("servos") if do else self._servos()
-        self.starts.renew()
 
     def _may_start(self) -> bool:
         """Whether worlds start; on a GPU, where nothing is asked, they might."""
@@ -162,7 +159,6 @@ class Cycle:
             "act": self._act,
             **{f"apply {first}": functools.partial(self.control.apply, first) for first, _ in later},
             "judge": self._judge,
-            **({} if self.starts.servos is None else {"servos": self._servos}),
             "start": self._start,
             "see": self._see,
         }
@@ -223,11 +219,6 @@ class Cycle:
         found = torch.where(fine & finite[:, None], found, 0.0)
         self.accounts.add(torch.where(counted, found, 0.0), ~fine & counted)
         return found.sum(dim=1)
-
-    def _servos(self) -> None:
-        """Gains of the worlds of the mask."""
-        assert self.starts.servos is not None
-        self.starts.servos.draw(self.mask)
 
     def _start(self) -> None:
         """Begin episodes in the worlds of the mask; their poses are left to find."""

@@ -14,18 +14,21 @@ import torch
 import warp as wp
 
 from stickslip import compilation
+from stickslip.envs.code import WARP, Code, Store
 from stickslip.envs.cycle import Cycle
 from stickslip.envs.random import Random
 from stickslip.envs.step import Step
-from stickslip.envs.trace import AND, C_TYPES, CHOOSE, NOT, OR, Node, Trace, place_of
+from stickslip.envs.trace import Trace, place_of
 from stickslip.errors import Unsupported
 from stickslip.simulation import Simulation
 
-BLOCK = 32
-"""Threads of a block: a warp, so that some thousand worlds are spread over a whole GPU."""
-SPREAD = 8
-"""Threads of a warp that have a world. A thread reads rows of its own: a load takes as many transactions as there are
-threads, and the next one waits for them. With fewer worlds a warp there are more warps, which wait side by side."""
+SPREAD = 4
+"""Worlds of a warp on a GPU; its other threads do the same again, and write nothing. A thread reads rows of its own: a
+load takes as many transactions as there are worlds, and the next one waits for them. With fewer worlds a warp there are
+more warps, which wait side by side."""
+SLICES = 4
+"""Warps that share the work of the same worlds, at most. The code of a large part is long, and is run through once:
+what takes time is to fetch it."""
 
 
 def fused(cycle: Cycle, *, always: bool) -> "Fused | None":
@@ -70,25 +73,22 @@ class Part:
             before = writes[k][1].reshape(-1).tolist() if k < len(writes) else [None] * nodes.numel()
             for i, (node, old) in enumerate(zip(nodes.reshape(-1).tolist(), before, strict=True)):
                 if node != old:
-                    stores.append((k, i, node))
+                    stores.append(Store(k, i, node))
         _check_apart(tensors, {k for k, _, _ in stores if k < len(tensors)})
-        nodes = trace.nodes
-        if mask is not None and _is_idle(nodes, places, stores, mask):
-            nodes, stores = _of_mask(nodes, stores, mask)
-        else:
-            mask = None
-        self._kernel = _kernel(_source(nodes, places, stores, mask))
-        self._kept = places
+        code = Code(trace.nodes, places, stores, mask)
         device = wp.device_from_torch(places[0].device)
+        self._slices = code.slices(SLICES) if device.is_cuda else 1
+        self._kernel = _kernel(code.source(self._slices), WARP * self._slices)
+        self._kept = places
         self._table = wp.array([place.data_ptr() for place in places], dtype=wp.uint64, device=device)
         self._nworld, self._device, self._draws = places[0].shape[0], device, draws
 
     def run(self, random: Random) -> None:
         """Do it in all worlds."""
-        spread = SPREAD if self._device.is_cuda else BLOCK
+        spread, block = (SPREAD, WARP * self._slices) if self._device.is_cuda else (WARP, WARP)
+        threads = -(-self._nworld // spread) * block if self._device.is_cuda else self._nworld
         inputs = [self._nworld, spread, random.place, wp.from_torch(random.moment, dtype=wp.int32), self._table]
-        threads = -(-self._nworld // spread) * BLOCK
-        wp.launch(self._kernel, threads, inputs=inputs, device=self._device, block_dim=BLOCK)
+        wp.launch(self._kernel, threads, inputs=inputs, device=self._device, block_dim=block)
         random.place += self._draws
 
 
@@ -221,123 +221,19 @@ def _extent(tensor: torch.Tensor) -> int:
     return (1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))) * tensor.itemsize
 
 
-def _assume(nodes: list[Node], mask: int, truth: bool) -> list[int | bool]:
-    """For each node one that is equal to it, or its truth, in a world that is in the mask, or is not."""
-    known: list[int | bool] = []
-    for i, (what, args, dtype) in enumerate(nodes):
-        found: int | bool = i
-        if what == "load":
-            found = truth if args == (mask, 0) else i
-        elif what == "number":
-            found = args[0] == "True" if dtype is torch.bool else i
-        elif what != "draw":
-            given = [known[arg] for arg in args]
-            if what == CHOOSE and isinstance(given[0], bool):
-                found = given[1 if given[0] else 2]
-            elif what == NOT and isinstance(given[0], bool):
-                found = not given[0]
-            elif what in (AND, OR) and any(isinstance(one, bool) for one in given):
-                certain, other = given if isinstance(given[0], bool) else reversed(given)
-                found = other if certain is (what == AND) else certain
-        known.append(found)
-    return known
-
-
-def _is_idle(nodes: list[Node], places: list[torch.Tensor], stores: list[tuple[int, int, int]], mask: int) -> bool:
-    """Whether every store writes what is there already, in a world that is not in the mask."""
-    known = _assume(nodes, mask, False)
-
-    def stays(k: int, i: int, found: int | bool) -> bool:
-        if isinstance(found, bool) or nodes[found].what != "load":
-            return False
-        source, entry = nodes[found].args
-        return entry == i and place_of(places[source]) == place_of(places[k])
-
-    return all(stays(k, i, known[node]) for k, i, node in stores)
-
-
-def _of_mask(
-    nodes: list[Node], stores: list[tuple[int, int, int]], mask: int
-) -> tuple[list[Node], list[tuple[int, int, int]]]:
-    """Nodes and stores of worlds that are in the mask."""
-    known = _assume(nodes, mask, True)
-    same = [i if isinstance(found, bool) else found for i, found in enumerate(known)]
-    made = [
-        node if node.what in ("load", "draw", "number") else node._replace(args=tuple(same[arg] for arg in node.args))
-        for node in nodes
-    ]
-    return made, [(k, i, same[node]) for k, i, node in stores]
-
-
-def _source(nodes: list[Node], places: list[torch.Tensor], stores: list[tuple[int, int, int]], mask: int | None) -> str:
-    """C of a world: what the stores need, in the order of the nodes, then the stores; nothing outside of the mask."""
-    needed, waiting = set[int](), [node for _, _, node in stores]
-    while waiting:
-        node = waiting.pop()
-        if node not in needed:
-            needed.add(node)
-            if nodes[node].what not in ("load", "draw", "number"):
-                waiting.extend(nodes[node].args)
-    draws = sorted({nodes[node].args[0] for node in needed if nodes[node].what == "draw"})
-    loaded = {nodes[node].args[0] for node in needed if nodes[node].what == "load"}
-    used = sorted(loaded | {k for k, _, _ in stores} | (set() if mask is None else {mask}))
-    lines = [f"{C_TYPES[places[k].dtype]}* p{k} = ({C_TYPES[places[k].dtype]}*)table.data[{k}];" for k in used]
-    lines = [f"{line[:-1]} + (long long)world * {places[k].stride(0)};" for k, line in zip(used, lines, strict=True)]
-    if mask is not None:
-        lines.append(f"if (!p{mask}[0]) return;")
-    if draws:
-        lines.append("wp::uint32 r = wp::rand_init(moment.data[0], world);")
-        lines.append("r = wp::rand_init(wp::randi(r), moment.data[1]); const int drawn = wp::randi(r);")
-    for place in draws:
-        lines.append(f"r = wp::rand_init(drawn, place + {place}); const int r{place} = wp::randi(r);")
-    for node in sorted(needed):
-        what, args, dtype = nodes[node]
-        if what == "load":
-            text = f"p{args[0]}[{_offset(places[args[0]], args[1])}]"
-        elif what == "draw":
-            lines.append(f"r = wp::rand_init(r{args[0]}, {args[1]});")
-            text = "wp::randn(r)" if args[2] else "wp::randf(r)"
-        elif what == "number":
-            text = _literal(args[0], dtype)
-        else:
-            text = what.format(*(f"v{arg}" for arg in args))
-        lines.append(f"const {C_TYPES[dtype]} v{node} = {text};")
-    lines += [f"p{k}[{_offset(places[k], i)}] = v{node};" for k, i, node in stores]
-    return "\n".join(lines)
-
-
-def _offset(tensor: torch.Tensor, i: int) -> int:
-    """Where entry i of a world is, from its first one."""
-    found = 0
-    for n, step in zip(reversed(tensor.shape[1:]), reversed(tensor.stride()[1:]), strict=True):
-        found += i % n * step
-        i //= n
-    return found
-
-
-def _literal(text: str, dtype: torch.dtype) -> str:
-    if dtype is torch.bool:
-        return text.lower()
-    if dtype is not torch.float32:
-        return f"{text}ll"
-    if text in ("inf", "-inf"):
-        return f"{text[:-3]}INFINITY"
-    return "(0.0f / 0.0f)" if text == "nan" else f"(float){text}"
-
-
 @functools.cache
-def _kernel(source: str) -> Any:
-    """A kernel of which a thread does this for a world, if it has one."""
+def _kernel(source: str, block: int) -> Any:
+    """A kernel of which a warp does a slice of this for some worlds; on a CPU, a thread all of it for one."""
 
     @wp.func_native(source)
-    def part(world: int, place: int, moment: wp.array[int], table: wp.array[wp.uint64]): ...
+    def part(world: int, active: bool, which: int, place: int, moment: wp.array[int], table: wp.array[wp.uint64]): ...
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, grid_stride=False)
     def run(nworld: int, spread: int, place: int, moment: wp.array[int], table: wp.array[wp.uint64]):
         thread = wp.tid()
-        lane = thread % BLOCK
-        world = thread / BLOCK * spread + lane
-        if lane < spread and world < nworld:
-            part(world, place, moment, table)
+        lane = thread % WARP
+        world = thread / block * spread + lane % spread
+        active = lane < spread and world < nworld
+        part(wp.min(world, nworld - 1), active, thread % block / WARP, place, moment, table)
 
     return run

@@ -47,18 +47,23 @@ class Starts:
         sim, task = self._sim, self._task
         if task.randomize:
             sim.randomize(self.given, seed=self._seed, **task.randomize)
-        if self.servos is not None:
-            self.servos.write(self.given)
         sim.reset(self.given)
         self._state.forget()
 
     def begin(self) -> None:
         """Write what the task starts with into the worlds of the mask; poses are left to find."""
+        if self.servos is not None:
+            self.servos.draw(self.mask)
         self._state.forget()
         self.remember("start", self._task.start(self._state), self.mask)
         if self.sensors is not None:
             self.sensors.copy_(torch.where(self.mask[:, None], 0.0, self.sensors))
         self._state.forget()
+
+    def write_gains(self) -> None:
+        """Give the worlds of the mask the gains that `begin` has drawn, where they are not in the model already."""
+        if self.servos is not None:
+            self.servos.write(self.given)
 
     def remember(self, what: str, values: Mapping[str, Any], mask: torch.Tensor) -> None:
         """Write values of the worlds in a mask into the state (for "start") and the memory."""

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="environments need PyTorch")
 import mujoco  # noqa: E402
 
 import stickslip as ss  # noqa: E402
-import stickslip.envs.fused as fused_module  # noqa: E402
+from stickslip.envs.code import Code  # noqa: E402
 from stickslip.envs.env import Env  # noqa: E402
 from stickslip.envs.factory import make  # noqa: E402
 from stickslip.envs.fused import fused  # noqa: E402
@@ -98,14 +98,14 @@ def test_a_world_does_not_depend_on_the_others() -> None:
 
 def test_kernels_are_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """What new memory holds by chance is not in their source, so that a cache of kernels is hit."""
-    source, empty = fused_module._source, torch.empty
+    source, empty = Code.source, torch.empty
     found: list[list[str]] = []
 
     def kept(*args: Any) -> str:
         found[-1].append(source(*args))
         return found[-1][-1]
 
-    monkeypatch.setattr(fused_module, "_source", kept)
+    monkeypatch.setattr(Code, "source", kept)
     for held in (0.25, -3.5):
         found.append([])
         monkeypatch.setattr(torch, "empty", lambda *a, held=held, **k: empty(*a, **k).fill_(held))
