@@ -1,7 +1,6 @@
 """C of a part of a control step: what a thread does for one world.
 
-Loads, arithmetic, stores. A part that does nothing outside of a mask is made for the worlds of the mask alone. A long
-one can be cut into slices, which run side by side and store when all have loaded.
+Loads, arithmetic, stores. A part that does nothing outside of a mask is made for the worlds of the mask alone.
 """
 
 from typing import NamedTuple
@@ -10,11 +9,6 @@ import torch
 
 from stickslip.envs.trace import AND, C_TYPES, CHOOSE, NOT, OR, Node, place_of
 
-WARP = 32
-"""Threads that go through a kernel together."""
-SLICE = 500
-"""Work of a slice, at least; see `_work`."""
-_SLOW = (" / ", "sqrt", "exp", "log", "sin", "cos", "tan", "pow", "fmod", "tanh")
 _FREE = ("load", "draw", "number")
 """Nodes without other ones before them."""
 
@@ -44,38 +38,17 @@ class Code:
             nodes, stores = _of_mask(nodes, stores, mask)
         self._nodes, self._stores = nodes, stores
 
-    def slices(self, most: int) -> int:
-        """In how many slices it is worth cutting; one if it is for the worlds of a mask, of which there are few."""
-        if self._mask is not None:
-            return 1
-        work = sum(_work(self._nodes[node]) for node in self._needed(self._stores))
-        return max(1, min(most, work // SLICE))
-
-    def source(self, slices: int = 1) -> str:
-        """C of it, of slice number `which`: what its stores need, then the stores, if `active`."""
-        lines = self._pointers()
-        if slices == 1:
-            return "\n".join([*lines, *self._slice(self._stores, [])])
-        wait = f'asm volatile("bar.sync 1, {WARP * slices};" ::: "memory");'
-        lines.append("switch (which) {")
-        for k, stores in enumerate(self._shared_out(slices)):
-            lines += [f"case {k}: {{", *self._slice(stores, [wait]), "break; }"]
-        return "\n".join([*lines, "}"])
-
-    def _pointers(self) -> list[str]:
-        """The world's rows; nothing more outside of the mask."""
-        loaded = {self._nodes[node].args[0] for node in self._needed(self._stores) if self._nodes[node].what == "load"}
+    def source(self) -> str:
+        """C of it: the world's rows, what its stores need, then the stores; nothing outside of the mask."""
+        nodes, places, needed = self._nodes, self._places, self._needed()
+        lines = []
+        loaded = {nodes[node].args[0] for node in needed if nodes[node].what == "load"}
         used = loaded | {store.place for store in self._stores} | (set() if self._mask is None else {self._mask})
-        lines = []
         for k in sorted(used):
-            kind, step = C_TYPES[self._places[k].dtype], self._places[k].stride(0)
+            kind, step = C_TYPES[places[k].dtype], places[k].stride(0)
             lines.append(f"{kind}* p{k} = ({kind}*)table.data[{k}] + (long long)world * {step};")
-        return lines if self._mask is None else [*lines, f"if (!p{self._mask}[0]) return;"]
-
-    def _slice(self, stores: list[Store], between: list[str]) -> list[str]:
-        """What some of the stores need, then they themselves."""
-        nodes, places, needed = self._nodes, self._places, self._needed(stores)
-        lines = []
+        if self._mask is not None:
+            lines.append(f"if (!p{self._mask}[0]) return;")
         draws = sorted({nodes[node].args[0] for node in needed if nodes[node].what == "draw"})
         if draws:
             lines.append("wp::uint32 r = wp::rand_init(moment.data[0], world);")
@@ -94,43 +67,19 @@ class Code:
             else:
                 text = what.format(*(f"v{arg}" for arg in args))
             lines.append(f"const {C_TYPES[dtype]} v{node} = {text};")
-        writes = [f"p{k}[{_offset(places[k], i)}] = v{node};" for k, i, node in stores]
-        return [*lines, *between, "if (active) {", *writes, "}"]
+        writes = [f"p{k}[{_offset(places[k], i)}] = v{node};" for k, i, node in self._stores]
+        return "\n".join([*lines, *writes])
 
-    def _needed(self, stores: list[Store], known: frozenset[int] | set[int] = frozenset()) -> set[int]:
-        """The nodes that stores need, but those that are known."""
-        found, waiting = set[int](), [store.node for store in stores]
+    def _needed(self) -> set[int]:
+        """The nodes that stores need."""
+        found, waiting = set[int](), [store.node for store in self._stores]
         while waiting:
             node = waiting.pop()
-            if node not in found and node not in known:
+            if node not in found:
                 found.add(node)
                 if self._nodes[node].what not in _FREE:
                     waiting.extend(self._nodes[node].args)
         return found
-
-    def _shared_out(self, slices: int) -> list[list[Store]]:
-        """The stores, shared out so that slices have about as much work, and do little of it twice."""
-        work = [_work(node) for node in self._nodes]
-        found: list[list[Store]] = [[] for _ in range(slices)]
-        has, load = [set[int]() for _ in found], [0] * slices
-        whole = {store: sum(work[node] for node in self._needed([store])) for store in self._stores}
-        for store in sorted(self._stores, key=lambda one: -whole[one]):
-            more = [self._needed([store], known) for known in has]
-            extra = [sum(work[node] for node in nodes) for nodes in more]
-            k = min(range(slices), key=lambda i: (load[i] + 3 * extra[i], i))
-            found[k].append(store)
-            has[k] |= more[k]
-            load[k] += extra[k] + 2
-        return [sorted(stores) for stores in found]
-
-
-def _work(node: Node) -> int:
-    """About how long a node takes, beside others."""
-    if node.what == "draw":
-        return 20
-    if node.what == "load":
-        return 3
-    return 8 if any(word in node.what for word in _SLOW) else int(node.what != "number")
 
 
 def _assume(nodes: list[Node], mask: int, truth: bool) -> list[int | bool]:
@@ -172,10 +121,7 @@ def _of_mask(nodes: list[Node], stores: list[Store], mask: int) -> tuple[list[No
     """Nodes and stores of worlds that are in the mask."""
     known = _assume(nodes, mask, True)
     same = [i if isinstance(found, bool) else found for i, found in enumerate(known)]
-    made = [
-        node if node.what in ("load", "draw", "number") else node._replace(args=tuple(same[arg] for arg in node.args))
-        for node in nodes
-    ]
+    made = [node if node.what in _FREE else node._replace(args=tuple(same[arg] for arg in node.args)) for node in nodes]
     return made, [store._replace(node=same[store.node]) for store in stores]
 
 

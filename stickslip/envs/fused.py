@@ -14,7 +14,7 @@ import torch
 import warp as wp
 
 from stickslip import compilation
-from stickslip.envs.code import WARP, Code, Store
+from stickslip.envs.code import Code, Store
 from stickslip.envs.cycle import Cycle
 from stickslip.envs.random import Random
 from stickslip.envs.step import Step
@@ -22,13 +22,12 @@ from stickslip.envs.trace import Trace, place_of
 from stickslip.errors import Unsupported
 from stickslip.simulation import Simulation
 
+WARP = 32
+"""Threads of a block: a warp, so that some thousand worlds are spread over a whole GPU."""
 SPREAD = 4
-"""Worlds of a warp on a GPU; its other threads do the same again, and write nothing. A thread reads rows of its own: a
-load takes as many transactions as there are worlds, and the next one waits for them. With fewer worlds a warp there are
-more warps, which wait side by side."""
-SLICES = 4
-"""Warps that share the work of the same worlds, at most. The code of a large part is long, and is run through once:
-what takes time is to fetch it."""
+"""Worlds of a warp on a GPU; its other threads are idle. A thread reads rows of its own: a load takes as many
+transactions as there are worlds, and the next one waits for them. With fewer worlds a warp there are more warps, which
+wait side by side."""
 
 
 def fused(cycle: Cycle, *, always: bool) -> "Fused | None":
@@ -77,18 +76,17 @@ class Part:
         _check_apart(tensors, {k for k, _, _ in stores if k < len(tensors)})
         code = Code(trace.nodes, places, stores, mask)
         device = wp.device_from_torch(places[0].device)
-        self._slices = code.slices(SLICES) if device.is_cuda else 1
-        self._kernel = _kernel(code.source(self._slices), WARP * self._slices)
+        self._kernel = _kernel(code.source())
         self._kept = places
         self._table = wp.array([place.data_ptr() for place in places], dtype=wp.uint64, device=device)
         self._nworld, self._device, self._draws = places[0].shape[0], device, draws
 
     def run(self, random: Random) -> None:
         """Do it in all worlds."""
-        spread, block = (SPREAD, WARP * self._slices) if self._device.is_cuda else (WARP, WARP)
-        threads = -(-self._nworld // spread) * block if self._device.is_cuda else self._nworld
+        spread = SPREAD if self._device.is_cuda else WARP
+        threads = -(-self._nworld // spread) * WARP
         inputs = [self._nworld, spread, random.place, wp.from_torch(random.moment, dtype=wp.int32), self._table]
-        wp.launch(self._kernel, threads, inputs=inputs, device=self._device, block_dim=block)
+        wp.launch(self._kernel, threads, inputs=inputs, device=self._device, block_dim=WARP)
         random.place += self._draws
 
 
@@ -222,18 +220,18 @@ def _extent(tensor: torch.Tensor) -> int:
 
 
 @functools.cache
-def _kernel(source: str, block: int) -> Any:
-    """A kernel of which a warp does a slice of this for some worlds; on a CPU, a thread all of it for one."""
+def _kernel(source: str) -> Any:
+    """A kernel of which a thread does this for a world, if it has one."""
 
     @wp.func_native(source)
-    def part(world: int, active: bool, which: int, place: int, moment: wp.array[int], table: wp.array[wp.uint64]): ...
+    def part(world: int, place: int, moment: wp.array[int], table: wp.array[wp.uint64]): ...
 
-    @wp.kernel(module="unique", enable_backward=False, grid_stride=False)
+    @wp.kernel(module="unique", enable_backward=False)
     def run(nworld: int, spread: int, place: int, moment: wp.array[int], table: wp.array[wp.uint64]):
         thread = wp.tid()
         lane = thread % WARP
-        world = thread / block * spread + lane % spread
-        active = lane < spread and world < nworld
-        part(wp.min(world, nworld - 1), active, thread % block / WARP, place, moment, table)
+        world = thread / WARP * spread + lane
+        if lane < spread and world < nworld:
+            part(world, place, moment, table)
 
     return run
