@@ -226,10 +226,17 @@ def fill_learning(text: str) -> str:
     found = {
         "trainings: h200": tables.trainings(LEARNING / "h200" / "trainings.json"),
         "trainings: three physics": tables.trainings(LEARNING / "three-physics" / "trainings.json"),
+        "trainings: several at once": tables.trainings(LEARNING / "three-physics" / "several-at-once.json"),
         "scores: cpu": tables.scores(LEARNING / "scores" / "score.json"),
         "scores: three physics": tables.scores(LEARNING / "three-physics" / "score.json"),
     }
     return fill_metrics(_fill(text, found))
+
+
+def fill_robustness(text: str) -> str:
+    """The guide to robustness with its table and numbers."""
+    stored = ROOT / "benchmarks" / "robustness" / "h200" / "soak.json"
+    return fill_metrics(_fill(text, {"soak: h200": tables.events(stored)}))
 
 
 def fill_viewer(text: str) -> str:
@@ -288,6 +295,7 @@ TABLES = {
     RETARGET / "README.md": fill_retarget,
     ROOT / "docs" / "retargeting.md": fill_retargeting,
     ROOT / "docs" / "learning.md": fill_learning,
+    ROOT / "docs" / "robustness.md": fill_robustness,
     VIEWER / "README.md": fill_viewer,
     TRAINING / "README.md": fill_training,
     STUDIES / "README.md": fill_studies,

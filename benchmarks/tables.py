@@ -80,3 +80,19 @@ def overhead(path: pathlib.Path) -> str:
             if name != "workers":
                 lines.append(f"| `{part['part']}` | {part['cells']:,} | {name} | {value:.3g} |")
     return "\n".join(["| part | cells | | |", "| --- | --- | --- | --- |", *lines])
+
+
+def events(path: pathlib.Path) -> str:
+    """A row for each physics: what a soak reported in 10^6 world-steps, by kind, and what was silent."""
+    columns = ("not_finite", "energy", "penetration", "joint", "dropped", "twins")
+    lines = []
+    for label, cases in files.read_json(path)["outcomes"].items():
+        whole = cases["every model"]["metrics"]
+        watched = columns if whole["twins"] or "deterministic" in label else columns[:-1]
+        rates = {name: whole[f"{name}_rate"] for name in watched}
+        cells = [f"{rates[name]:{'.0f' if rates[name] > 10.0 else '.2g'}}" if name in rates else "" for name in columns]
+        steps, silent = f"{whole['world_steps'] / 1e6:.0f} million", f"{whole['silent']:.0f}"
+        lines.append("| " + " | ".join([f"`{label}`", steps, f"{whole['events_rate']:.0f}", *cells, silent]) + " |")
+    names = " | ".join(name.replace("_", " ") for name in columns)
+    head = f"| | world-steps | events in 10<sup>6</sup> | {names} | silent in all |"
+    return "\n".join([head, "|" + " --- |" * (4 + len(columns)), *lines])

@@ -1,5 +1,7 @@
 """`ConeSweep(deterministic=True)`: world i has the same bits whatever the number of worlds, and from run to run."""
 
+import dataclasses
+
 import mujoco
 import mujoco_warp
 import numpy as np
@@ -8,7 +10,9 @@ import warp as wp
 
 import stickslip as ss
 from stickslip.errors import Unsupported
+from stickslip.physics.conesweep.model import own_data
 from stickslip.physics.conesweep.workspace import FIXED_WORLDS
+from stickslip.physics.mjwarp import private
 
 TENDONS = """
 <mujoco>
@@ -108,8 +112,61 @@ def test_what_the_order_of_mujoco_warp_is_for(scene, touched, monkeypatch):
         return launch(kernel, dim, *args, **options)
 
     monkeypatch.setattr(wp, "launch", note)
-    sim.physics.step(m, sim.d)
+    with wp.ScopedDevice("cpu"):
+        sim.physics.step(m, sim.d)
     assert found == touched
+
+
+@pytest.mark.parametrize("scene", ["stack", "hand", "bar-pinch"])
+def test_the_order_in_which_contacts_are_found_changes_no_bit(scene, monkeypatch):
+    """MuJoCo Warp's contacts, shuffled in each step."""
+    narrowphase, is_shuffled, most = private.narrowphase, False, 0
+    rng = np.random.default_rng(0)
+
+    def collide(m, d, context):
+        nonlocal most
+        narrowphase(m, d, context)
+        n = int(d.nacon.numpy()[0])
+        most = max(most, n)
+        order = rng.permutation(n)
+        for field in dataclasses.fields(d.contact) if is_shuffled else ():
+            array = getattr(d.contact, field.name)
+            if isinstance(array, wp.array) and array.size:
+                array.numpy()[:n] = array.numpy()[:n][order]
+
+    monkeypatch.setattr(private, "narrowphase", collide)
+    bits = []
+    for is_shuffled in (False, True):  # noqa: B007 - `collide` reads it
+        sim = ss.Simulation(scene, ss.ConeSweep(deterministic=True), nworld=3, device="cpu")
+        sim.qvel = 0.1 * np.random.default_rng(1).normal(size=(3, sim.mjm.nv))
+        with wp.ScopedDevice("cpu"):
+            for _ in range(60):
+                sim.d = sim.physics.step(sim.m, sim.d)
+        bits.append(np.concatenate([sim.qpos.numpy(), sim.qvel.numpy()], axis=1).tobytes())
+    assert most >= 12
+    assert bits[0] == bits[1]
+
+
+@pytest.mark.parametrize("scene", ["edge-grip", "gripper", "hand"])
+def test_what_an_earlier_step_left_in_the_records_is_not_read(scene, device):
+    """Not finite, as after a world that was. On a GPU, lanes of worlds with fewer rows than their neighbours idle."""
+    bits = []
+    for is_poisoned in (False, True):
+        sim = ss.Simulation(scene, ss.ConeSweep(deterministic=True), nworld=12, device=device)
+        rng = np.random.default_rng(1)
+        sim.qvel = 0.1 * rng.normal(size=(12, sim.mjm.nv))
+        space = own_data(sim.d).workspace.space
+        for _ in range(40):
+            low, high = np.where(sim.mjm.actuator_ctrllimited, sim.mjm.actuator_ctrlrange.T, [[-1.0], [1.0]])
+            sim.ctrl = rng.uniform(low, np.minimum(high, 30.0), size=(12, sim.mjm.nu))
+            if is_poisoned:
+                for array in (space.contact, space.row):
+                    array.fill_(np.nan)
+            sim.step()
+        state = np.concatenate([sim.qpos.numpy(), sim.qvel.numpy()], axis=1)
+        assert np.isfinite(state).all()
+        bits.append(state.tobytes())
+    assert bits[0] == bits[1]
 
 
 def test_adhesion_actuators_are_refused_by_name():

@@ -127,6 +127,8 @@ const auto settle_contact = [&](Touch& t, bool is_first) {
         d[2] = t2 - t.f.z;
     }
     if (t.acts) t.record[3] = Four{normal, t.f.y + d[1], t.f.z + d[2], t.f.w};
+    UNROLLED
+    for (int r = 0; r < contact_rows; ++r) d[r] = t.acts ? d[r] : 0.0f;
     apply(t.kept, t.z, t.size, t.mask, t.dim, d, y);
 };
 // Depth is taken out by a displacement of its own, which leaves no velocity behind.

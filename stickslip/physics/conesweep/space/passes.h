@@ -40,7 +40,7 @@ for (int e = 0; has_rows && e < most_blocks; ++e) {
     fetch_block(b, e, true);
     float d[4];
     UNROLLED
-    for (int r = 0; r < 4; ++r) d[r] = b.a[r].y;
+    for (int r = 0; r < 4; ++r) d[r] = b.acts ? b.a[r].y : 0.0f;
     apply(b.kept, b.z, b.size, b.mask, 4, d, y);
 }
 ROLLED
@@ -52,7 +52,7 @@ for (int e = 0; e < most_contacts; ++e) {
     const float forces[6] = {t.f.x, t.f.y, t.f.z, t.turns ? t.old.x : 0.0f, t.turns ? t.old.y : 0.0f, t.turns ? t.old.z : 0.0f};
     float d[contact_rows];
     UNROLLED
-    for (int r = 0; r < contact_rows; ++r) d[r] = forces[r];
+    for (int r = 0; r < contact_rows; ++r) d[r] = t.acts ? forces[r] : 0.0f;
     apply(t.kept, t.z, t.size, t.mask, t.dim, d, y);
 }
 const bool any = most_blocks + most_equalities + most_contacts > 0;

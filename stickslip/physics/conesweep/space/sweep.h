@@ -23,7 +23,7 @@ const Four* const row_z = reinterpret_cast<const Four*>(space.row_z.data) + (siz
 const Four* const equality_z = reinterpret_cast<const Four*>(space.equality_z.data) + (size_t)worldid * space.equality_size;
 const Four* const contact_z = reinterpret_cast<const Four*>(space.contact_z.data);
 const int* const equality_active = equalities.active.data + (size_t)worldid * equalities.n;
-Four* const idle_block = blocks;  // what is read where nothing acts
+Four* const idle_block = blocks;  // read where nothing acts: anything, also of other worlds, and also not finite
 Four* const idle_contact = reinterpret_cast<Four*>(space.contact.data);
 const int contact_size = contact_rows * space.contact_fours;
 const float per_h = 1.0f / h, per_dt = 1.0f / dt;

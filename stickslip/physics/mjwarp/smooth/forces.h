@@ -201,8 +201,7 @@ SYNC();
 
 // ---- forces on dofs
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-asm volatile("cp.async.wait_all;" ::: "memory");  // nothing more arrives where `x` and `qfrc` will be
-SYNC();
+asm volatile("cp.async.wait_all;" ::: "memory");  // what was fetched ahead has arrived before the warp ends
 #endif
 if (m.only_motion) return;
 const int* const dof_act_adr = TABLE(dof_act_adr);

@@ -22,7 +22,8 @@ const bool off_gravity = m.disableflags & DISABLE_GRAVITY, off_actuation = m.dis
 const bool off_passive = off_spring && off_damper;
 const float dt = *FIELD(timestep, 1);
 
-float* const pose = s;                        // position and orientation of bodies
+float* const unread = s;                      // where what is fetched ahead goes; nobody reads it
+float* const pose = unread + 1;               // position and orientation of bodies
 float* const com = pose + pose_size * nbody;  // centre of mass of subtrees
 float* const body = com + 3 * nbody;          // inertia; force; acceleration, then wrench; velocity, then lift
 float* const dof = body + body_size * nbody;  // motion of dofs about the centre of mass of their tree
@@ -39,8 +40,8 @@ float* const ten_J = tendon + 4 * nten;       // Jacobian of tendons
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 // All that the model says is on its way to the cache before it is asked for: passes ask for little at a time, and would wait for
-// the memory each time. A value of every 32 bytes is copied, to where nothing is yet.
-const unsigned nowhere = unsigned(__cvta_generic_to_shared(x + lane % nv));
+// the memory each time. A value of every 32 bytes is copied, to a float of its own: `stage` is in use before the last arrives.
+const unsigned nowhere = unsigned(__cvta_generic_to_shared(unread));
 const auto fetch = [&](const void* from, int count) {
     ROLLED for (int k = 8 * lane; k < count; k += 8 * LANES) {
         asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(nowhere), "l"(static_cast<const int*>(from) + k));

@@ -143,7 +143,8 @@ def room_of(order: Tables, tables: Tables) -> int:
     """Floats that a world needs while the kernel runs: the sum of what `smooth.h` lays out."""
     size = order.sizes | tables.sizes
     rest = size["nC"] + 3 * size["nv"] + 2 * size["nactuator"] + size["nmoment"] + 4 * size["ntendon"] + size["nJten"]
-    return 39 * size["nbody"] + 7 * size["nv"] + max(rest, 6 * size["nv"], 9 * int(WARP))  # `stage` lies in the rest
+    rest = max(rest, 6 * size["nv"], 9 * int(WARP))  # `stage` lies in it
+    return 1 + 39 * size["nbody"] + 7 * size["nv"] + rest
 
 
 def reaction_room_of(tables: Tables) -> int:
