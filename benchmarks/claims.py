@@ -27,7 +27,9 @@ MARKER = re.compile(r"<!-- metric: (?P<fields>[^>]*?) -->(?P<text>.*?)<!-- /metr
 HIDDEN = (
     re.compile(r"^(```|~~~).*?^\1", re.DOTALL | re.MULTILINE),  # code
     re.compile(
-        r"<!-- (?:accuracy|speed|ablation|trade-off|retarget|trainings|scores)[^>]*-->.*?<!-- end -->", re.DOTALL
+        r"<!-- (?:accuracy|speed|ablation|trade-off|retarget|trainings|scores|environments|soak)[^>]*-->"
+        r".*?<!-- end -->",
+        re.DOTALL,
     ),  # generated tables
     MARKER,
     re.compile(r"<!--.*?-->", re.DOTALL),

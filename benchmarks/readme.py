@@ -224,11 +224,14 @@ def fill_retargeting(text: str) -> str:
 def fill_learning(text: str) -> str:
     """The guide to learning with its tables."""
     found = {
+        "environments: h200": tables.environments(LEARNING / "h200" / "env-steps.json"),
         "trainings: h200": tables.trainings(LEARNING / "h200" / "trainings.json"),
         "trainings: three physics": tables.trainings(LEARNING / "three-physics" / "trainings.json"),
         "trainings: several at once": tables.trainings(LEARNING / "three-physics" / "several-at-once.json"),
         "scores: cpu": tables.scores(LEARNING / "scores" / "score.json"),
-        "scores: three physics": tables.scores(LEARNING / "three-physics" / "score.json"),
+        "scores: three physics": tables.scores(
+            *(LEARNING / "three-physics" / f"score{n}.json" for n in ("", "-walking"))
+        ),
     }
     return fill_metrics(_fill(text, found))
 

@@ -31,9 +31,9 @@ def _training(one: dict[str, Any] | None) -> str:
     return f"{point['score']:.2f} after {took}" if one["reached"] else f"not reached: {point['score']:.2f} after {took}"
 
 
-def scores(path: pathlib.Path) -> str:
+def scores(*paths: pathlib.Path) -> str:
     """A row for each policy: its success under each physics."""
-    policies = files.read_json(path)["policies"]
+    policies = [policy for path in paths for policy in files.read_json(path)["policies"]]
     names = list(dict.fromkeys(score["physics"] for policy in policies for score in policy["scores"]))
     lines = []
     for policy in policies:
@@ -96,3 +96,18 @@ def events(path: pathlib.Path) -> str:
     names = " | ".join(name.replace("_", " ") for name in columns)
     head = f"| | world-steps | events in 10<sup>6</sup> | {names} | silent in all |"
     return "\n".join([head, "|" + " --- |" * (4 + len(columns)), *lines])
+
+
+def environments(path: pathlib.Path) -> str:
+    """A row for each task: what an environment takes beside its physics alone, by physics."""
+    outcomes = files.read_json(path)["outcomes"]
+    lines = []
+    for case in next(iter(outcomes.values())):
+        cells = [f"`{case.partition(',')[0]}`"]
+        for cases in outcomes.values():
+            found = cases[case]["metrics"]
+            more, ms = found["overhead_percent"], found["physics_ms"]
+            cells.append(f"{more:.1f} % of {ms:.2f} ms")
+        lines.append("| " + " | ".join(cells) + " |")
+    head = "| | " + " | ".join(f"`{name}`" for name in outcomes) + " |"
+    return "\n".join([head, "|" + " --- |" * (1 + len(outcomes)), *lines])
