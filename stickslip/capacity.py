@@ -3,12 +3,12 @@
 import contextlib
 import numbers
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import warp as wp
 
-from stickslip.errors import InputError
+from stickslip.errors import InputError, StickslipError
 
 T = TypeVar("T")
 
@@ -35,10 +35,29 @@ def allocate(make: Callable[[int], T], nworld: int, device: wp.Device, least: in
         return make(nworld)
     except (MemoryError, RuntimeError, ValueError) as error:
         cause = str(error)
-        if not (isinstance(error, MemoryError) or "allocate" in cause or "must not exceed" in cause):
+        if not (_is_full(error) or "must not exceed" in cause):
             raise
     _check(make, nworld, device, free, cause)
     raise InputError(f"nworld is {nworld}: its data do not fit on {device.alias} ({cause}); {_ADVICE}")
+
+
+def _is_full(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or "allocate" in str(error) or "out of memory" in str(error)
+
+
+@contextlib.contextmanager
+def told(nworld: int, device: wp.Device) -> Iterator[None]:
+    """Raises InputError naming nworld where memory of the device runs out inside: for graphs, kernels and scratch."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, StickslipError) or not _is_full(error):
+            raise
+        free = f"{free_memory(device) / 1e9:.3g} GB"
+        raise InputError(
+            f"nworld is {nworld}: the memory of {device.alias} ran out, {free} are free now ({error}); {_ADVICE}, or "
+            f"end what else uses {device.alias}"
+        ) from error
 
 
 def _check(make: Callable[[int], Any], nworld: int, device: wp.Device, free: int, cause: str) -> None:

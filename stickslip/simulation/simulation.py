@@ -125,7 +125,7 @@ class Simulation(Recording):
     @contextlib.contextmanager
     def _on_device(self) -> Iterator[None]:
         """Work on the simulation's device; Warp does not print which modules it loads there."""
-        with wp.ScopedDevice(self.device), compilation.quiet():
+        with capacity.told(self.nworld, self.device), wp.ScopedDevice(self.device), compilation.quiet():
             yield
 
     @property
@@ -215,7 +215,7 @@ class Simulation(Recording):
         n = int(n)
         if not self.device.is_capturing:  # a graph of the caller's records the step itself
             self.compile()
-        with wp.ScopedDevice(self.device):
+        with capacity.told(self.nworld, self.device), wp.ScopedDevice(self.device):
             if not check:
                 self._advance(n, progress)
                 return

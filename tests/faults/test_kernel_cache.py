@@ -91,6 +91,30 @@ def test_memory_that_runs_out_while_worlds_are_made() -> None:
         capacity.allocate(make, 2, wp.get_device("cpu"), 4000)
 
 
+@pytest.mark.parametrize(
+    "cause",
+    ["Failed to allocate 968884224 bytes on device 'cuda:0'", "Graph creation error: Warp CUDA error 2: out of memory"],
+)
+def test_memory_that_runs_out_while_worlds_step(cause: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scratch of collision detection, and a graph of the step: an error of ours; other errors stay what they are."""
+    sim = ss.Simulation("sliding-cube", nworld=2, device="cpu")
+
+    def full(*_: object) -> None:
+        raise RuntimeError(cause)
+
+    physics, step = type(sim.physics), type(sim.physics).step
+    monkeypatch.setattr(physics, "step", full)
+    with pytest.raises(ss.InputError, match=r"nworld is 2: the memory of cpu ran out.*use a smaller nworld") as told:
+        sim.step()
+    assert cause in str(told.value)
+    cause = "something else"
+    with pytest.raises(RuntimeError, match="^something else$"):
+        sim.step()
+    monkeypatch.setattr(physics, "step", step)
+    sim.step(3)
+    assert sim.health().ok
+
+
 def test_a_gpu_out_of_memory(cuda: str) -> None:
     """Worlds beyond the memory of the device; afterwards a simulation that fits works, with all the memory."""
     before = wp.get_device(cuda).free_memory
