@@ -76,6 +76,7 @@ def test_the_drop_down_swaps_the_physics_and_keeps_the_state(browser, viewer):
 
 
 def test_a_second_physics_stands_beside_the_first(browser, viewer):
+    browser.wait(lambda: len(capsule(browser)), "the capsule")  # drawn again after the physics was swapped
     alone = len(capsule(browser))
     viewer._source.order(lambda: viewer._source.add(ss.ConeSweep()))
     browser.wait_for("cone-sweep differs from comfree: qpos 0.00e+00", 120)
