@@ -10,8 +10,10 @@ wp.set_module_options({"enable_backward": False})
 
 Pairs = Sequence[tuple[wp.array, wp.array | None]]
 """Arrays with a leading world axis, and where their values come from."""
-LANES = 32
-"""Threads that share the copy of a world on CUDA."""
+WARP = 32
+"""Threads that share an array of a world on CUDA."""
+WARPS = 4
+"""Warps that share the arrays of a world on CUDA."""
 
 
 @wp.struct
@@ -29,16 +31,15 @@ class Block:
 def _copy_worlds(
     # In:
     nworld: int,
+    nwarp: int,
     nlane: int,
     mask: wp.array[bool],
     blocks: wp.array[Block],
 ):
-    thread = wp.tid()
-    worldid = thread / nlane
-    lane = thread - worldid * nlane
+    worldid, first, lane = wp.tid()
     if not is_taken(mask, worldid):
         return
-    for k in range(blocks.shape[0]):
+    for k in range(first, blocks.shape[0], nwarp):
         block = blocks[k]
         other = worldid % block.nsource
         if block.width == 4:
@@ -96,9 +97,9 @@ class WorldCopies:
         """Copy the worlds in the mask (nworld,), or all."""
         if self._blocks is None or self._device is None:
             return
-        nlane = LANES if self._device.is_cuda else 1
-        inputs = [self._nworld, nlane, mask, self._blocks]
-        wp.launch(_copy_worlds, dim=self._nworld * nlane, inputs=inputs, device=self._device)
+        nwarp, nlane = (WARPS, WARP) if self._device.is_cuda else (1, 1)
+        inputs = [self._nworld, nwarp, nlane, mask, self._blocks]
+        wp.launch(_copy_worlds, dim=(self._nworld, nwarp, nlane), inputs=inputs, device=self._device)
 
 
 class Prepared:

@@ -46,8 +46,10 @@ class Offset(Distribution):
 
 
 _KINDS = {Uniform: 0, Scale: 1, Offset: 2}
-LANES = 32
-"""Threads that share the fields of a world on CUDA."""
+WARP = 32
+"""Threads that share a field of a world on CUDA."""
+WARPS = 4
+"""Warps that share the fields of a world on CUDA."""
 
 
 @wp.struct
@@ -67,19 +69,20 @@ class Field:
 def _draw_fields(
     # In:
     nworld: int,
+    nwarp: int,
     nlane: int,
     mask: wp.array[bool],
     fields: wp.array[Field],
     # Out:
-    draws_out: wp.array2d[int],
+    draws_out: wp.array3d[int],
 ):
     """A number for each entry, or for each group of entries; the same for a seed, world, draw and entry."""
-    worldid, lane = wp.tid()
+    worldid, first, lane = wp.tid()
     if not is_taken(mask, worldid):
         return
-    draw = draws_out[worldid, lane]  # each lane counts for itself
-    draws_out[worldid, lane] = draw + 1
-    for k in range(fields.shape[0]):
+    draw = draws_out[worldid, first, lane]  # each thread counts for itself
+    draws_out[worldid, first, lane] = draw + 1
+    for k in range(first, fields.shape[0], nwarp):
         field = fields[k]
         bounds = wp.array(ptr=field.bounds, shape=(3, field.size), dtype=float)
         out = wp.array(ptr=field.out, shape=(nworld, field.size), dtype=float)
@@ -137,8 +140,8 @@ class Randomizer:
 
     def __init__(self, nworld: int, device: wp.Device) -> None:
         self._nworld, self._device = nworld, device
-        self._nlane = LANES if device.is_cuda else 1
-        self._draws = wp.zeros((nworld, self._nlane), dtype=int, device=device)
+        self._nwarp, self._nlane = (WARPS, WARP) if device.is_cuda else (1, 1)
+        self._draws = wp.zeros((nworld, self._nwarp, self._nlane), dtype=int, device=device)
         self._nominal: dict[str, NDArray[np.float32]] = {}
         self._plans: dict[Any, _Plan] = {}
 
@@ -161,9 +164,8 @@ class Randomizer:
             if self._device.is_capturing:
                 raise InputError("randomize these fields once like this before you capture it: arrays are made then")
             plan = self._plans[key] = self._prepare(sim, int(seed), drawn, in_place=not given)
-        inputs = [self._nworld, self._nlane, mask, plan.table]
-        shape = (self._nworld, self._nlane)
-        wp.launch(_draw_fields, shape, inputs=inputs, outputs=[self._draws], device=self._device)
+        inputs = [self._nworld, self._nwarp, self._nlane, mask, plan.table]
+        wp.launch(_draw_fields, self._draws.shape, inputs=inputs, outputs=[self._draws], device=self._device)
         if plan.changed is not None:
             plan.changed(mask)
         else:

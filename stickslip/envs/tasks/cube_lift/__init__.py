@@ -105,7 +105,7 @@ TASK = Task(
         "lift": Reward(_lifted, 4.0),
         "goal": Reward(lambda s: _lifted(s) * (1.0 - torch.tanh(6.0 * torch.linalg.norm(_to_goal(s), dim=1))), 12.0),
         "there": Reward(lambda s: _there(s).float(), 10.0),
-        "success": Reward(lambda s: (s["held"] == STEPS).float(), 10.0, once=True),
+        "success": Reward(lambda s: _success(s).float(), 5.0),
         "action": Reward(lambda s: -(s.action**2).sum(dim=1), 0.05),
     },
     terminations={"out of reach": lambda s: _cube(s)[:, :2].abs().amax(dim=1) > 0.35},

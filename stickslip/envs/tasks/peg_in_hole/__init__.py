@@ -167,7 +167,7 @@ TASK = Task(
         "upright": Reward(lambda s: -(_axis(s)[:, :2] ** 2).sum(dim=1), 5.0),
         "grasp": Reward(lambda s: -_slip(s), 20.0),
         "in": Reward(lambda s: _in(s).float(), 6.0),
-        "success": Reward(lambda s: (s["held"] == STEPS).float(), 20.0, once=True),
+        "success": Reward(lambda s: _success(s).float(), 10.0),
         "action": Reward(lambda s: -(s.action**2).sum(dim=1), 0.05),
     },
     terminations={"dropped": _dropped},

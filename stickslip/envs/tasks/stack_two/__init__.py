@@ -1,9 +1,11 @@
 """The task "stack-two": a parallel gripper puts one cube on another, lets go, and the cube stays.
 
 Cube A is to rest on cube B with the gripper open and above it. Reaching, lifting, bringing A above B and lowering it
-pay one after the other, and letting go and going up pays most: a cube that is held on B forever does not count. Actions
-are half as large as those of cube-lift: with larger ones, the noise of a training throws A off B whenever the open
-gripper goes up, and it learns to stay.
+pay one after the other, and letting go and going up pays most: a cube that is held on B forever does not count.
+
+A squeeze is a target of the fingers inside the cube. So letting go pays from the deepest target on, and until the pads
+are well away from A: else a training holds on, or leaves the pads where its noise throws A off when the gripper goes
+up. Actions are half as large as those of cube-lift, for the same reason.
 """
 
 import dataclasses
@@ -25,6 +27,8 @@ SLOW = 0.05
 """Speed below which a cube rests [m/s]."""
 WIDE = 0.025
 """Half of the opening above which the gripper is open [m]."""
+SQUEEZE, AWAY = -0.03, 0.038
+"""Targets of the fingers between which letting go pays: the deepest squeeze, and half of a wide opening [m]."""
 CLEAR = 0.04
 """Height of the pads' middle above A from which on the pads, whose lower edge is 1 cm below it, are clear of A [m]."""
 STEPS = 10
@@ -108,9 +112,11 @@ def _lower(s: State) -> torch.Tensor:
 
 
 def _release(s: State) -> torch.Tensor:
-    """How far the gripper has opened and gone up from a cube in its place, up to 1."""
-    opened = ((_opening(s) - HALF) / (WIDE - HALF)).clamp(0.0, 1.0)
-    return torch.where(_placed(s), 0.3 * opened + 0.7 * (_above(s) / CLEAR).clamp(0.0, 1.0) * opened, 0.0)
+    """How far the gripper lets go of a cube in its place, opens, and goes up, up to 1."""
+    lets_go = ((s.ctrl[:, 4] - SQUEEZE) / (AWAY - SQUEEZE)).clamp(0.0, 1.0)
+    opened = ((_opening(s) - HALF) / (AWAY - HALF)).clamp(0.0, 1.0)
+    up = (_above(s) / CLEAR).clamp(0.0, 1.0)
+    return torch.where(_placed(s), 0.2 * lets_go + 0.2 * opened + 0.6 * up * opened, 0.0)
 
 
 def _start(s: State) -> Mapping[str, torch.Tensor]:
@@ -159,7 +165,7 @@ TASK = Task(
         "placed": Reward(lambda s: _placed(s).float(), 4.0),
         "release": Reward(_release, 20.0),
         "rest": Reward(lambda s: _rests(s).float(), 10.0),
-        "success": Reward(lambda s: (s["held"] == STEPS).float(), 20.0, once=True),
+        "success": Reward(lambda s: _success(s).float(), 10.0),
         "action": Reward(lambda s: -(s.action**2).sum(dim=1), 0.05),
     },
     terminations={
