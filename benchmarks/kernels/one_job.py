@@ -82,7 +82,7 @@ def scene(job: Job) -> None:
 
 
 def task(job: Job) -> None:
-    """What `stickslip train` runs: worlds that it learns from, and worlds that judge."""
+    """What `stickslip train` runs, worlds that it learns from and worlds that judge; and the task as others have it."""
     import stand_in
 
     stand_in.install_torch()
@@ -97,8 +97,9 @@ def task(job: Job) -> None:
     chosen = load_task(job.name)
     physics = spec.resolve(job.physics, PHYSICS, "physics")
     nworld = settings_of(chosen, {}).worlds(cuda=True)
+    trained = [chosen] if chosen.practice is None else [chosen, chosen.in_training()]
     for env, seed in (
-        (make(chosen, physics, nworld=nworld, device=DEVICE, check=False), None),
+        *((make(one, physics, nworld=nworld, device=DEVICE, check=False), None) for one in trained),
         (episodes.environment(chosen, physics, JUDGED, device=DEVICE, seed=1), 1),
     ):
         env.reset(seed=seed)

@@ -91,9 +91,9 @@ def train(order: "Train", console: Console) -> bool:
     console.print(output.COMPILING.format(device=device.alias))
     options: dict[str, Any] = {"device": device.alias, "seed": order.seed, "threads": threads, "check": False}
     if len(order.physics) == 1:
-        env: Env | EnvGroup = make(task, order.physics[0], nworld=nworld, **options)
+        env: Env | EnvGroup = make(task.in_training(), order.physics[0], nworld=nworld, **options)
     else:
-        env = make_group(task, order.physics, nworld=nworld, **options)
+        env = make_group(task.in_training(), order.physics, nworld=nworld, **options)
     physics = spec.resolve(order.physics[0], PHYSICS, "physics")
     judge = episodes.environment(task, physics, JUDGED, device=device.alias, seed=order.seed + 1, threads=threads)
     training = Training(env, settings, out, judge, seed=order.seed, again=order.again)

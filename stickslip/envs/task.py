@@ -120,6 +120,8 @@ class Task:
         build: makes the model
         start: values of all worlds at the beginning of an episode, by name: `qpos`, `qvel`, `ctrl`, `mocap_pos`,
             `mocap_quat` or a name in `memory`. Of worlds that begin an episode they are written, the others keep theirs
+        practice: what `stickslip train` starts with in the place of `start`, for instance now and then near the end of
+            the task, so that it learns the end early. Evaluations, and all else, begin with `start`
         observations: parts of the observation, by name
         rewards: parts of the reward, by name
         terminations: ends of an episode that are states of the task, (nworld,) of bool, by name; worlds that are no
@@ -148,6 +150,7 @@ class Task:
     observations: Mapping[str, Observed]
     rewards: Mapping[str, Reward]
     terminations: Mapping[str, "Term"] = dataclasses.field(default_factory=dict)
+    practice: "Start | None" = None
     success: "Term | None" = None
     critic: Mapping[str, Observed] = dataclasses.field(default_factory=dict)
     memory: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
@@ -191,6 +194,10 @@ class Task:
                     f"{what}: {name!r} is both in observations and in critic: the critic sees both"
                     "; leave it out of critic"
                 )
+
+    def in_training(self) -> "Task":
+        """The task as it is trained: it starts with `practice`."""
+        return self if self.practice is None else dataclasses.replace(self, start=self.practice)
 
     @property
     def dt(self) -> float:

@@ -15,6 +15,7 @@ if importlib.util.find_spec("rsl_rl") is None:
     pytest.skip("learning needs rsl_rl", allow_module_level=True)
 
 import stickslip as ss  # noqa: E402
+from stickslip.cli.main import main  # noqa: E402
 from stickslip.envs.env import Env  # noqa: E402
 from stickslip.envs.factory import make  # noqa: E402
 from stickslip.envs.task import Reward  # noqa: E402
@@ -235,3 +236,31 @@ def test_a_dataset_of_a_policy(trained: Training, tmp_path: Path) -> None:
     np.testing.assert_array_equal(episode.observations["place"][0, 0], first[0, 0].numpy())
     assert np.abs(episode.actions).max() <= 1.0
     assert datasets.replay(path, 0, ss.ComFree()).identical
+
+
+PRACTISED = """
+import dataclasses
+from tests.envs import tiny
+
+def begin(place):
+    def start(s):
+        still = s.constant(0.0).expand(s.nworld, 1)
+        return {"qpos": still + place, "qvel": still}
+    return start
+
+TASK = dataclasses.replace(tiny.CART, start=begin(0.0), practice=begin(0.6))
+"""
+
+
+def test_only_a_training_begins_with_practice(tmp_path: Path) -> None:
+    """Its carts begin too far away to succeed in an episode; those that judge begin in the middle."""
+    (tmp_path / "cart.py").write_text(PRACTISED)
+    out = tmp_path / "out"
+    settings = ["iterations=2", "steps=25", "nworld=64", "hidden=8"]
+    given = ["--physics", "comfree", "--device", "cpu", "--no-video", "--out", str(out), "--set", *settings]
+    assert main(["train", str(tmp_path / "cart.py"), *given]) == 0
+    curve = json.loads((out / "curve.json").read_text())
+    ended = [point["score"] for point in curve["points"] if point["score"] is not None]
+    assert ended and max(ended) == 0.0
+    assert curve["evaluations"][-1]["score"] == 1.0
+    assert CART.in_training() is CART

@@ -203,6 +203,26 @@ def test_a_cube_that_rests_on_the_other_is_success() -> None:
     assert step.success.all() and longest == 20.0
 
 
+def test_a_training_now_and_then_begins_with_the_cube_in_the_gripper() -> None:
+    """In an eighth of the worlds, above its place and held; the others begin as without a training."""
+    env = make(load_task("stack-two").in_training(), nworld=256, device="cpu", seed=3)
+    env.reset()
+    q = env.state.qpos.numpy().astype(float)
+    later = q[:, 8] > 0.05
+    assert 15 < later.sum() < 50
+    to = q[later, 6:9] - q[later, 13:16] - [0.0, 0.0, 0.04]
+    assert (np.abs(to[:, :2]) <= 0.02 + 1e-6).all() and (to[:, 2] > -1e-6).all() and (to[:, 2] < 0.05 + 1e-6).all()
+    for _ in range(10):
+        step = env.step(torch.zeros((256, 5)))
+    assert not step.done.any()
+    moved = lengths(env.state.qpos.numpy()[:, 6:9] - q[:, 6:9])
+    assert moved[later].max() < 0.006, "it is held"
+    assert moved[~later].max() < 1e-4, "it rests on the floor"
+    plain = make("stack-two", nworld=256, device="cpu", seed=3)
+    plain.reset()
+    assert (plain.state.qpos[:, 8] < 0.03).all()
+
+
 @pytest.mark.parametrize(
     "hand, fingers, a, squeeze",
     [

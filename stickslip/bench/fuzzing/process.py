@@ -14,8 +14,8 @@ from typing import Any, Self
 
 from stickslip.bench.fuzzing.case import Case, Ending
 
-PATIENCE = 100.0
-"""Time of the first case of a structure, whose kernels may have to be compiled [s]."""
+PATIENCE = 600.0
+"""Time of a case whose kernels may have to be compiled, on a slow machine [s]."""
 IDLE = 10.0
 """How many times longer a case may take by the clock: its time is that of the processor, where others may run, too."""
 LOOK = 0.5
@@ -26,7 +26,8 @@ class Worker:
     """A process that runs cases, one after the other.
 
     Args:
-        timeout: processor time of a case [s]; the first of each structure has `PATIENCE`
+        timeout: processor time of a case [s]; the first model of each structure has `PATIENCE`, and so have inputs and
+            command lines, each of which may need kernels of its own
         command: what to start, which answers each line by a line
     """
 
@@ -42,7 +43,8 @@ class Worker:
         """Run a case there."""
         process = self._started()
         key = (case.kind, case.physics, case.structure, bool(case.xml))
-        patience = self.timeout if key in self._seen else max(self.timeout, PATIENCE)
+        compiled = case.kind == "model" and key in self._seen
+        patience = self.timeout if compiled else max(self.timeout, PATIENCE)
         assert process.stdin is not None
         try:
             process.stdin.write(json.dumps(dataclasses.asdict(case)).encode() + b"\n")

@@ -42,7 +42,7 @@ class Settings:
     structures: int = parameter(50, "structures of models; those of one share their kernels", low=1, high=1_000_000)
     steps: int = parameter(60, "steps of a model", low=1, high=1_000_000)
     timeout: float = parameter(
-        20.0, "processor time of a case, after the kernels of its structure are compiled [s]", low=0.1
+        20.0, "processor time of a model, after the kernels of its structure are compiled [s]", low=0.1
     )
     failures: str = parameter("", "folder for models that fail, shrunk; empty: none are written")
     trials: int = parameter(120, "models to try for shrinking one", low=1, high=100_000)

@@ -5,7 +5,8 @@ pay one after the other, and letting go and going up pays most: a cube that is h
 
 A squeeze is a target of the fingers inside the cube. So letting go pays from the deepest target on, and until the pads
 are well away from A: else a training holds on, or leaves the pads where its noise throws A off when the gripper goes
-up. Actions are half as large as those of cube-lift, for the same reason.
+up. Actions are half as large as those of cube-lift, for the same reason. An eighth of a training's episodes begin with
+A in the gripper: the end is learned before the way there.
 """
 
 import dataclasses
@@ -35,6 +36,8 @@ STEPS = 10
 """Control steps that A has to stay on B."""
 APART = (0.09, 0.15)
 """Least and largest distance of the cubes at the start [m]."""
+PRACTICE, GRIP = 0.125, -0.01
+"""Share of a training's episodes that begin with A in the gripper, and the target of the fingers there [m]."""
 A, B = gripper.JOINTS, gripper.JOINTS + 7
 """Where the cubes' positions begin in `qpos`."""
 A_MOVES, B_MOVES = gripper.JOINTS, gripper.JOINTS + 6
@@ -130,6 +133,24 @@ def _start(s: State) -> Mapping[str, torch.Tensor]:
     return {"qpos": torch.cat([hand, *cubes], dim=1), "ctrl": ctrl, "held": torch.zeros_like(turns[:, 0])}
 
 
+def _practice(s: State) -> Mapping[str, torch.Tensor]:
+    """The start; now and then with A in the gripper, above its place."""
+    draw = s.random
+    begun = _start(s)
+    qpos, ctrl = begun["qpos"], begun["ctrl"]
+    yaw, fingers = qpos[:, 3:4], torch.full_like(qpos[:, :1], HALF)
+    above = torch.cat([draw.uniform(-0.02, 0.02, 2), 2.0 * HALF + draw.uniform(0.0, 0.05)], dim=1)
+    a = qpos[:, B : B + 3] + above
+    hand = torch.cat([a[:, :2], a[:, 2:] + draw.uniform(-0.005, 0.005), yaw], dim=1)
+    held = torch.cat([hand, fingers, fingers, a, quat_of_yaw(yaw[:, 0]), qpos[:, B:]], dim=1)
+    later = draw.uniform(0.0, 1.0) < PRACTICE
+    return {
+        **begun,
+        "qpos": torch.where(later, held, qpos),
+        "ctrl": torch.where(later, torch.cat([hand, torch.full_like(yaw, GRIP)], dim=1), ctrl),
+    }
+
+
 def _update(s: State) -> Mapping[str, torch.Tensor]:
     """For how many control steps A has rested on B."""
     return {"held": torch.where(_rests(s), s["held"] + 1.0, 0.0)}
@@ -144,6 +165,7 @@ TASK = Task(
     summary="a parallel gripper puts one cube on another and lets go",
     build=_build,
     start=_start,
+    practice=_practice,
     memory={"held": ()},
     update=_update,
     observations={
