@@ -375,7 +375,10 @@ def test_a_tray_of_thirty_cubes_rests(device: str) -> None:
 
 
 def test_motion_without_contact_is_mujocos(device: str) -> None:
-    """A damped arm and a tumbling box with a motor, nothing to constrain: MuJoCo's own step, to rounding."""
+    """A damped arm and a tumbling box with a motor, nothing to constrain: MuJoCo's own step, to rounding.
+
+    Under Euler the box turns by a rule of its own (`test_conesweep_spin.py`).
+    """
     scene = """
     <mujoco><option timestep="0.002" integrator="{integrator}"/>
       <default><geom contype="0" conaffinity="0"/></default>
@@ -397,8 +400,10 @@ def test_motion_without_contact_is_mujocos(device: str) -> None:
         )
         for sim in (ours, stock):
             sim.step(100)
-        np.testing.assert_allclose(ours.state.qpos, stock.state.qpos, atol=1e-5)
-        np.testing.assert_allclose(ours.state.qvel, stock.state.qvel, atol=1e-4)
+        alike = slice(None) if integrator == "implicitfast" else slice(0, 8)
+        np.testing.assert_allclose(ours.state.qpos[:, alike], stock.state.qpos[:, alike], atol=1e-5)
+        alike = slice(None) if integrator == "implicitfast" else slice(0, 7)
+        np.testing.assert_allclose(ours.state.qvel[:, alike], stock.state.qvel[:, alike], atol=1e-4)
 
 
 def test_a_tower_stands_as_still_beside_a_robot(device):

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
-from tests.reference import comfree
+from tests.reference import comfree, spin
 from tests.reference.comfree import Contact
 
 NEAR = 10.0
@@ -111,7 +111,7 @@ def problem(mjm: mujoco.MjModel, mjd: mujoco.MjData, contacts: Sequence[Contact]
     """The problem at the state of mjd, which is left as it was; contacts are C MuJoCo's unless given."""
     data = comfree.smooth_stage(mjm, mjd)
     free = comfree.FreeIntegrator(mjm, mjd)
-    v_free = free.step(data.qfrc_smooth).qvel.copy()
+    v_free = spin.free_velocity(mjm, data, free.step(data.qfrc_smooth).qvel)
     mass = np.linalg.inv(comfree.full_mass_matrix(mjm, data))
     inverse = comfree.symmetric_inverse(mjm, free.inverse_matrix(data.qfrc_smooth), mass)
 

@@ -213,6 +213,7 @@ class Work:
     crowd: wp.array2d[int]  # (nworld, ntree) pairs of the last colour that act on a tree at once
     inverse: wp.array2d[wp.spatial_matrix]  # (nworld, ntree) H^-1 tree by tree
     v_free: wp.array2d[float]
+    lag: wp.array2d[float]  # what moves positions, less v_free
 
 
 @wp.struct

@@ -92,9 +92,9 @@ def remember(m: Model, d: mjw.Data) -> None:
 
 def find_motion(m: Model, d: mjw.Data, prediction: Prediction) -> Motion:
     """The motion that the sweeps found."""
-    if _is_off(m):
-        return rowfree.find_motion(m, d, prediction)
     workspace = own_data(d).workspace
+    if _is_off(m) and m.nv:
+        solver.move_freely(m, d, workspace, prediction.qacc)
     return Motion(workspace.qacc, workspace.velocity)
 
 

@@ -33,6 +33,7 @@ from stickslip.physics.conesweep.prepare import grouping, inertia, sorting
 from stickslip.physics.conesweep.prepare import rows as rowset
 from stickslip.physics.conesweep.prepare.inverse import Matrix
 from stickslip.physics.conesweep.prepare.rows import Joints, Welds
+from stickslip.physics.conesweep.prepare.spin import Spin, spin_of, turn_all
 from stickslip.physics.conesweep.space.build import THREADS, build_kernel, gather_factors
 from stickslip.physics.conesweep.space.layout import Space
 from stickslip.physics.conesweep.space.sweep import block_threads, sweep_kernel
@@ -71,6 +72,7 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
         settings: Settings,
         previous: PreviousContacts,
         matrix: Matrix,
+        spin: Spin,
         work: Work,
     ):
         """Contacts that act, and the forces of their warm start; for free bodies, how they respond too."""
@@ -79,6 +81,10 @@ def _prepare_kernel(traits: Traits) -> wp.Kernel:
         lane = thread - worldid * nlane
         found = grouping.gather_contacts(previous, work, worldid, lane, nlane)
         if wp.static(not traits.coupled):
+            grouping.find_free_motion(tree, bodies, work, worldid, lane, nlane)
+            sync_warp(nlane)
+            turn_all(spin, bodies, work, worldid, lane, nlane)
+            sync_warp(nlane)
             inertia.start_bodies(tree, bodies, matrix, work, worldid, lane, nlane)
         sync_warp(nlane)
         sorting.sort_found(contacts, work, worldid, found, lane, nlane)
@@ -118,6 +124,7 @@ def _constrain_kernel(traits: Traits) -> wp.Kernel:
         tree: Tree,
         bodies: Bodies,
         matrix: Matrix,
+        spin: Spin,
         work: Work,
         rows: RowSet,
         equalities: Equalities,
@@ -131,6 +138,8 @@ def _constrain_kernel(traits: Traits) -> wp.Kernel:
         lane = thread - worldid * nlane
         grouping.find_free_motion(tree, bodies, work, worldid, lane, nlane)
         gather_factors(matrix, space, worldid, lane, nlane)
+        sync_warp(nlane)
+        turn_all(spin, bodies, work, worldid, lane, nlane)
         sync_warp(nlane)
         if wp.static(traits.rows):
             rowset.make_rows(bodies, work, rows, joints, worldid, lane, nlane)
@@ -258,6 +267,18 @@ def _remember(
     warm_start.remember_rows(bodies, settings, rows, equalities, welds, worldid, lane, nlane)
 
 
+@wp.kernel
+def _move_freely(tree: Tree, bodies: Bodies, spin: Spin, work: Work, result: Result):
+    """The motion of a world where nothing constrains it."""
+    worldid = wp.tid()
+    timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
+    grouping.find_free_motion(tree, bodies, work, worldid, 0, 1)
+    turn_all(spin, bodies, work, worldid, 0, 1)
+    for i in range(tree.nv):
+        result.qacc[worldid, i] = (work.v_free[worldid, i] - bodies.qvel[worldid, i]) / timestep
+        result.velocity[worldid, i] = work.v_free[worldid, i] + work.lag[worldid, i]
+
+
 def _threads(d: mjw.Data, nlane: int) -> dict[str, int]:
     return {"dim": d.nworld * nlane, "block_dim": max(nlane, LEAST_BLOCK)}
 
@@ -279,6 +300,12 @@ def write_limit_rows(m: Model, d: mjw.Data, s: Workspace) -> None:
     wp.launch(report.limit_rows, dim=d.nworld, inputs=inputs)
 
 
+def move_freely(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array) -> None:
+    """The motion, in the workspace, of worlds without constraints."""
+    inputs = [m.sweep.tree, bodies_of(m, d, qacc_free), spin_of(m, d), s.work, result_of(m, d, s)]
+    wp.launch(_move_freely, dim=d.nworld, inputs=inputs)
+
+
 def constrain(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, factor: Factor) -> None:
     """Rows of contact space that need no contacts: on dofs, connects and welds.
 
@@ -291,7 +318,17 @@ def constrain(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, factor: 
     """
     tree, traits, held = m.sweep.tree, m.sweep.traits, [s.work, s.rows, s.equalities]
     bodies = bodies_of(m, d, qacc_free)
-    inputs = [s.wide, tree, bodies, matrix_of(m, factor), *held, s.space, joints_of(m, d), welds_of(m, d)]
+    inputs = [
+        s.wide,
+        tree,
+        bodies,
+        matrix_of(m, factor),
+        spin_of(m, d),
+        *held,
+        s.space,
+        joints_of(m, d),
+        welds_of(m, d),
+    ]
     wp.launch(_constrain_kernel(traits), inputs=inputs, **_threads(d, s.wide))
     if traits.rows or traits.equalities:
         _build(m, d, s, qacc_free, are_contacts=False)
@@ -314,8 +351,8 @@ def prepare(m: Model, d: mjw.Data, s: Workspace, qacc_free: wp.array, factor: Fa
         wp.launch(grouping.list_contacts, dim=d.naconmax, inputs=[m.sweep.tree, contacts, s.work])
     else:
         s.previous.num.zero_()
-    bodies, matrix = bodies_of(m, d, qacc_free), matrix_of(m, factor)
-    inputs = [s.wide, m.sweep.tree, contacts, bodies, m.sweep.settings, s.previous, matrix, s.work]
+    bodies, matrix, spin = bodies_of(m, d, qacc_free), matrix_of(m, factor), spin_of(m, d)
+    inputs = [s.wide, m.sweep.tree, contacts, bodies, m.sweep.settings, s.previous, matrix, spin, s.work]
     wp.launch(_prepare_kernel(m.sweep.traits), inputs=inputs, **_threads(d, s.wide))
 
 

@@ -253,6 +253,7 @@ def _make_work(mjm: mujoco.MjModel, nworld: int, naconmax: int, nlane: int, spac
     work.crowd = wp.zeros((nworld, alone * mjm.ntree), dtype=int)
     work.inverse = wp.zeros((nworld, alone * mjm.ntree), dtype=wp.spatial_matrix)
     work.v_free = wp.zeros((nworld, mjm.nv), dtype=float)
+    work.lag = wp.zeros((nworld, mjm.nv), dtype=float)
     return work
 
 

@@ -69,7 +69,7 @@ def finish_dofs(tree: Tree, bodies: Bodies, work: Work, result: Result, worldid:
             v_free = work.v_free[worldid, i]
             row = (worldid * tree.ntree + t) * 6 + i - dofadr
             v = add_row(work.inverse, row, impulse, v_free)
-            x = add_row(work.inverse, row, push, timestep * v_free)
+            x = add_row(work.inverse, row, push, timestep * (v_free + work.lag[worldid, i]))
             result.qfrc_constraint[worldid, i] = force
             result.Ma[worldid, i] = result.qfrc_smooth[worldid, i] + force
             result.qacc[worldid, i] = (v - bodies.qvel[worldid, i]) / timestep

@@ -144,6 +144,7 @@ def find_free_motion(tree: Tree, bodies: Bodies, work: Work, worldid: int, lane:
     timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
     for i in range(lane, tree.nv, nlane):
         work.v_free[worldid, i] = bodies.qvel[worldid, i] + timestep * bodies.qacc_free[worldid, i]
+        work.lag[worldid, i] = 0.0
 
 
 @wp.func

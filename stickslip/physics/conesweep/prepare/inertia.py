@@ -48,15 +48,12 @@ def from_point(wrench: wp.spatial_vector, arm: wp.vec3) -> wp.spatial_vector:
 @wp.func
 def start_bodies(tree: Tree, bodies: Bodies, matrix: Matrix, work: Work, worldid: int, lane: int, nlane: int):
     """Free bodies: their twist per wrench on them. They move without constraints, and nothing has acted yet."""
-    timestep = bodies.timestep[worldid % bodies.timestep.shape[0]]
     for t in range(lane, tree.ntree, nlane):
         b = tree.tree_lone[t]
         dofadr = tree.tree_dofadr[t]
         twist = wp.spatial_vector()
         for j in range(6):
-            v = bodies.qvel[worldid, dofadr + j] + timestep * bodies.qacc_free[worldid, dofadr + j]
-            work.v_free[worldid, dofadr + j] = v
-            twist += v * load_six_of_world(bodies.cdof, worldid, dofadr + j)
+            twist += work.v_free[worldid, dofadr + j] * load_six_of_world(bodies.cdof, worldid, dofadr + j)
         at = (worldid * tree.nbody + b) * ROWS
         store_two(work.motion, at, twist, wp.spatial_vector())
         store_two(work.motion, at + 3, wp.spatial_vector(), wp.spatial_vector())

@@ -16,6 +16,20 @@ class Matrix:
     Dinv: wp.array2d[float]
 
 
+LARGE = wp.constant(1.0e9)
+"""Numbers from 1 / LARGE to this have a determinant that single precision can hold; others are scaled first."""
+
+
+@wp.func
+def inverse_of_inertia(matrix: wp.mat33) -> wp.mat33:
+    """The inverse of a positive definite matrix, however large or small its numbers are."""
+    size = wp.trace(matrix)
+    scale = float(1.0)
+    if size > LARGE or size * LARGE < 1.0:
+        scale = wp.pow(2.0, -wp.floor(wp.log2(size)))
+    return scale * wp.inverse(scale * matrix)
+
+
 @wp.func
 def invert_six(matrix: Matrix, worldid: int, dofadr: int) -> wp.spatial_matrix:
     """Six dofs by blocks of three."""
@@ -38,9 +52,9 @@ def invert_six(matrix: Matrix, worldid: int, dofadr: int) -> wp.spatial_matrix:
             A[r, c] = full[r, c]
             B[r, c] = full[r, c + 3]
             C[r, c] = full[r + 3, c + 3]
-    invA = wp.inverse(A)
+    invA = inverse_of_inertia(A)
     AB = invA @ B
-    invS = wp.inverse(C - wp.transpose(B) @ AB)
+    invS = inverse_of_inertia(C - wp.transpose(B) @ AB)
     off = -1.0 * (AB @ invS)
     top = invA - off @ wp.transpose(AB)
     inverse = wp.spatial_matrix()

@@ -23,6 +23,7 @@ float* const out_v = result.qacc.data + (size_t)worldid * nv;
 float* const out_x = result.velocity.data + (size_t)worldid * nv;
 float* const out_f = result.qfrc_constraint.data + (size_t)worldid * nv;
 const float* const v_free = work.v_free.data + (size_t)worldid * nv;
+const float* const lag = work.lag.data + (size_t)worldid * nv;
 const float* const qvel = bodies.qvel.data + (size_t)worldid * nv;
 Four force[own];
 UNROLLED
@@ -80,6 +81,6 @@ for (int k = 0; k < chunks; ++k) {
         out_f[i] = now;
         result.Ma.data[(size_t)worldid * nv + i] = result.qfrc_smooth.data[(size_t)worldid * nv + i] + now;
         out_v[i] = (v_free[i] + part(y[k * fours + m / 4], m % 4) - qvel[i]) / dt;
-        out_x[i] = v_free[i] + part(x[k * fours + m / 4], m % 4) / dt;
+        out_x[i] = v_free[i] + lag[i] + part(x[k * fours + m / 4], m % 4) / dt;
     }
 }
