@@ -50,6 +50,7 @@ SILENT = (
     "stickslip.mpc.trial.film",
     "stickslip.outline",
     "stickslip.parameters",
+    "stickslip.physics.mjwarp.unfit",
     "stickslip.progress",
     "stickslip.provenance",
     "stickslip.readout",

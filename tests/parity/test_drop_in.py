@@ -155,7 +155,10 @@ def test_step_is_mujocos_stages_with_comfrees_solve(device: str) -> None:
 
 
 def test_integrator_of_mujoco_warp_gives_the_sweeps_velocity(device: str) -> None:
-    """forward + euler end a step at its velocity; they carry no forces on, and positions follow the velocity alone."""
+    """forward + euler end a step at its velocity; they carry no forces on, and positions follow the velocity alone.
+
+    Bodies turn by Euler's rule then, which differs from that of the step by a term of second order.
+    """
     mjm = mjcf.load("scaling")
     m, d = started(cs, mjm)
     for _ in range(60):
@@ -171,7 +174,10 @@ def test_integrator_of_mujoco_warp_gives_the_sweeps_velocity(device: str) -> Non
     cs.euler(m2, d2)
     assert d.nacon.numpy()[0] > 0
     assert cs_memory(d).min() > 0 and not cs_memory(d2).any()
-    np.testing.assert_allclose(d2.qvel.numpy(), d.qvel.numpy(), atol=1e-4)
+    ours, eulers = (array.numpy().reshape(2, -1, 6) for array in (d.qvel, d2.qvel))
+    second_order = mjm.opt.timestep**2 * np.linalg.norm(ours[:, :, 3:], axis=2, keepdims=True) ** 3
+    np.testing.assert_allclose(eulers[:, :, :3], ours[:, :, :3], atol=1e-4)
+    assert (np.abs(eulers - ours)[:, :, 3:] < 1e-4 + second_order).all()
     place, velocity = (array.numpy().reshape(2, -1, n)[:, :, :3] for array, n in ((d2.qpos, 7), (d2.qvel, 6)))
     np.testing.assert_allclose(place, start.reshape(2, -1, 7)[:, :, :3] + mjm.opt.timestep * velocity, atol=1e-6)
 

@@ -13,6 +13,7 @@ from mujoco_warp._src import collision_sdf
 import stickslip as ss
 from stickslip import comfree, conesweep, mjcf
 from stickslip.errors import InputError, Unsupported
+from stickslip.physics.mjwarp import unfit
 
 SLIDES = """<mujoco><worldbody><body>
     <joint name="x" type="slide" axis="1 0 0"/><joint name="y" type="slide" axis="0 1 0"/>
@@ -28,6 +29,67 @@ def test_joints_that_cannot_be_told_apart_are_refused(name: str) -> None:
         mjm = mjcf.load(SLIDES.format(armature=0))
     with pytest.raises(Unsupported, match=f"{name} does not support: a singular inertia matrix.*'x'.*give.*armature"):
         ss.PHYSICS[name]().check(mjm)
+
+
+FAR = """<mujoco><worldbody>
+    <body><joint name="rail" type="slide"/><geom size=".1"/>
+      <body><joint name="near" axis="0 1 0" armature="{armature}"/><geom size=".05" pos="0 0 .1"/></body>
+      <body pos="{far} 0 0"><geom size=".2"/></body></body></worldbody></mujoco>"""
+"""A small body on a hinge, in one tree with a heavy one that is far away."""
+
+
+@pytest.mark.parametrize("name", ["mujoco", "comfree", "cone-sweep", "icf", "cenic"])
+def test_inertia_that_single_precision_cannot_tell_is_refused(name: str) -> None:
+    """M is found about the centre of mass of the tree, a kilometre away: the inertia of the hinge was below zero."""
+    with pytest.raises(
+        Unsupported, match=f"{name} does not support: inertia .* cannot tell .joints 'near': .* at most 10"
+    ):
+        ss.PHYSICS[name]().check(mjcf.load(FAR.format(far=1000, armature=0)))
+    for far, armature in ((1, 0), (1000, 1000)):
+        ss.PHYSICS[name]().check(mjcf.load(FAR.format(far=far, armature=armature)))
+
+
+@pytest.mark.parametrize("far", [30, 100])
+def test_the_error_is_that_of_the_device(device: str, far: float) -> None:
+    """What the check predicts is as large as what the device is wrong by, at distances that are still allowed."""
+    mjm = mjcf.load(FAR.format(far=far, armature=0))
+    ss.ConeSweep().check(mjm)
+    mjd = mujoco.MjData(mjm)
+    mujoco.mj_forward(mjm, mjd)
+    sim = ss.Simulation(mjm, ss.ConeSweep(), nworld=1, device=device)
+    sim.forward()
+    hinge = mjm.M_rowadr[1] + mjm.M_rownnz[1] - 1
+    found = abs(sim.d.M.numpy().ravel()[hinge] / mjd.M[hinge] - 1.0)
+    tried = [unfit.rigid_inertia(mjm, mjd, np.float32, shift)[hinge] for shift in unfit.SHIFTS]
+    predicted = np.abs(np.array(tried) / mjd.M[hinge] - 1.0).max()
+    assert 1e-4 < found < 0.1 and 0.1 < predicted / found < 10.0
+    for shift in unfit.SHIFTS:
+        np.testing.assert_allclose(unfit.rigid_inertia(mjm, mjd, np.float64, shift), mjd.M, rtol=1e-9)
+
+
+DAMPED = """<mujoco><option integrator="implicitfast" gravity="0 0 0"/><worldbody>
+    <body pos=".3 0 0"><freejoint/><geom type="box" size=".1 .05 .02" mass="1"/><site name="a" pos=".1 .05 0"/></body>
+    <body><site name="b"/></body></worldbody>
+  <tendon><spatial damping="500"><site site="a"/><site site="b"/></spatial></tendon></mujoco>"""
+
+
+@pytest.mark.parametrize("name", ["cone-sweep", "comfree"])
+def test_a_damped_tendon_does_not_throw_a_free_body_away(device: str, name: str) -> None:
+    """MuJoCo Warp's implicitfast leaves the damping of tendons out for free bodies: 775 rad/s after 0.1 s.
+
+    C has all of it, and here a body whose M is diagonal has the diagonal of it.
+    """
+    mjm, qvel = mjcf.load(DAMPED), np.array([1.0, 0.5, 0.2, 3.0, 2.0, 5.0])
+    mjd = mujoco.MjData(mjm)
+    mjd.qvel[:] = qvel
+    mujoco.mj_step(mjm, mjd, 50)
+    far = {}
+    for which in (name, "mujoco"):
+        sim = ss.Simulation(mjm, ss.PHYSICS[which](), nworld=1, device=device)
+        sim.qvel = qvel[None]
+        sim.step(50)
+        far[which] = np.linalg.norm(sim.qvel.numpy()[0] - mjd.qvel)
+    assert far[name] < 0.3 * np.linalg.norm(mjd.qvel) and far["mujoco"] > 100.0 * far[name]
 
 
 def test_armature_tells_joints_apart(device: str) -> None:

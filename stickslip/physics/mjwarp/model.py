@@ -35,6 +35,8 @@ class Structure:
         looks_ahead: whether `with_margin` was used: contacts are found before MuJoCo finds them
         gaps: gaps of the model as it was before that
         contact_sensors: contact sensors that are read before the solve, without delay (*,)
+        free: free bodies that are alone in their tree                            (*,)
+        tied: those of them that a tendon moves; see `_keep_tied`                 (*,)
         order: in which M is factored
         smooth: tables for smooth dynamics in one launch; None: the model needs MuJoCo Warp's stages
     """
@@ -49,6 +51,8 @@ class Structure:
     looks_ahead: bool
     gaps: Gaps
     contact_sensors: wp.array
+    free: wp.array
+    tied: wp.array
     order: Tables
     smooth: Tables | None
 
@@ -86,6 +90,7 @@ def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None, given: mu
         given: the model that `with_margin` made this one from; None: it has not been used
     """
     base = mjw.put_model(without_autoreset(mjm), batch_sizes)
+    free, tied = base.body_freeadr, _keep_tied(mjm, base)
 
     subtreenum = np.ones(mjm.nbody, dtype=np.int32)
     for body in range(mjm.nbody - 1, 0, -1):
@@ -106,10 +111,33 @@ def put_model(mjm: mujoco.MjModel, batch_sizes: dict[str, int] | None, given: mu
         looks_ahead=given is not None,
         gaps=gaps_of(given or mjm),
         contact_sensors=wp.array(_early_contact_sensors(mjm), dtype=int),
+        free=free,
+        tied=tied,
         order=make_order(mjm),
         smooth=make_tables(mjm, base),
     )
     return extended(Model, base, structure=structure)
+
+
+def _keep_tied(mjm: mujoco.MjModel, m: mjw.Model) -> wp.array:
+    """Take free bodies that a tendon moves out of those that MuJoCo Warp solves by themselves; returns them.
+
+    Its implicitfast has an inertia for these with gyroscopic forces, but without the damping of tendons, so that stiff
+    dampers throw them away. Like all other bodies they get the damping, as far as M has room for it: a body whose frame
+    is that of its inertia has the diagonal alone. Gyroscopic forces act explicitly then.
+    """
+    moved = np.zeros(mjm.nv, dtype=bool)
+    for tendon in range(mjm.ntendon):
+        first = mjm.ten_J_rowadr[tendon]
+        moved[mjm.ten_J_colind[first : first + mjm.ten_J_rownnz[tendon]]] = True
+    bodies = m.body_freeadr.numpy()
+    tied = moved[mjm.body_dofadr[bodies]]
+    if tied.any():
+        is_free = m.body_is_free.numpy()
+        is_free[bodies[tied]] = False
+        m.body_is_free = wp.array(is_free, dtype=bool)
+        m.body_freeadr = wp.array(bodies[~tied], dtype=int)
+    return wp.array(bodies[tied], dtype=int)
 
 
 def _early_contact_sensors(mjm: mujoco.MjModel) -> NDArray[np.integer]:

@@ -8,7 +8,8 @@ in the frame of the body,
 
 and the pose moves by exp(dt u), so that the angular momentum in the world stays where it was, whatever the length of
 the step. The rule is symmetric in time, so that energy comes back; where a step turns so far that u is not found,
-energy is cut to what it was. Under implicitfast MuJoCo has a rule of its own, which is left as it is.
+energy is cut to what it was. Under implicitfast MuJoCo has a rule of its own, which is left as it is but for bodies on
+tendons, of which it does not know (`mjwarp/model.py`).
 """
 
 import mujoco_warp as mjw
@@ -36,9 +37,8 @@ SMALL = wp.constant(0.01)
 
 @wp.struct
 class Spin:
-    """Free bodies that are alone in their tree, and their inertia; n = 0: MuJoCo's rule is left as it is."""
+    """Free bodies that are alone in their tree, and their inertia."""
 
-    n: int
     body: wp.array[int]
     body_dofadr: wp.array[int]
     body_subtreemass: wp.array2d[float]
@@ -51,8 +51,8 @@ class Spin:
 def spin_of(m: Model, d: mjw.Data) -> Spin:
     """What `turn_freely` reads besides the kinematics."""
     spin = Spin()
-    spin.n = m.body_freeadr.size if m.opt.integrator == mjw.IntegratorType.EULER else 0
-    spin.body, spin.body_dofadr = m.body_freeadr, m.body_dofadr
+    spin.body = m.structure.free if m.opt.integrator == mjw.IntegratorType.EULER else m.structure.tied
+    spin.body_dofadr = m.body_dofadr
     spin.body_subtreemass, spin.dof_armature = m.body_subtreemass, m.dof_armature
     spin.M_rownnz, spin.M_rowadr, spin.M = m.M_rownnz, m.M_rowadr, d.M
     return spin
@@ -143,5 +143,5 @@ def turn_freely(spin: Spin, bodies: Bodies, work: Work, worldid: int, b: int):
 @wp.func
 def turn_all(spin: Spin, bodies: Bodies, work: Work, worldid: int, lane: int, nlane: int):
     """Correct the velocities without constraints of all free bodies of a world."""
-    for k in range(lane, spin.n, nlane):
+    for k in range(lane, spin.body.shape[0], nlane):
         turn_freely(spin, bodies, work, worldid, spin.body[k])

@@ -109,7 +109,7 @@ def make_tables(mjm: mujoco.MjModel, base: mjw.Model) -> Tables | None:
         return None
     tables: dict[str, NDArray[np.integer]] = {}
     tables |= _levels_of_bodies(mjm)
-    tables |= _kinds_of_dofs(mjm)
+    tables |= _kinds_of_dofs(mjm, base)
     tables |= _actuators(mjm)
     tables |= _tendons(mjm)
     tables |= {name: getattr(base, name).numpy().ravel() for name in COPIED}
@@ -167,15 +167,14 @@ def _levels_of_bodies(mjm: mujoco.MjModel) -> dict[str, NDArray[np.integer]]:
     return {"level_adr": level_adr, "level_body": level_body}
 
 
-def _kinds_of_dofs(mjm: mujoco.MjModel) -> dict[str, NDArray[np.integer]]:
-    """How each dof moves, and whether its tree is one free body."""
+def _kinds_of_dofs(mjm: mujoco.MjModel, base: mjw.Model) -> dict[str, NDArray[np.integer]]:
+    """How each dof moves, and whether it is of a free body that implicitfast solves by itself."""
     kind = np.zeros(mjm.nv, dtype=int)
-    free = np.zeros(mjm.nv, dtype=int)
+    free = base.body_is_free.numpy().astype(int)[mjm.dof_bodyid]
     for joint in range(mjm.njnt):
         dof, type_ = mjm.jnt_dofadr[joint], mjm.jnt_type[joint]
         if type_ == mujoco.mjtJoint.mjJNT_FREE:
             kind[dof : dof + 6] = range(6)
-            free[dof : dof + 6] = mjm.tree_dofnum[mjm.dof_treeid[dof]] == 6
         elif type_ == mujoco.mjtJoint.mjJNT_BALL:
             kind[dof : dof + 3] = (3, 4, 5)
         else:
