@@ -42,7 +42,7 @@ def allocate(make: Callable[[int], T], nworld: int, device: wp.Device, least: in
 
 
 def _is_full(error: Exception) -> bool:
-    return isinstance(error, MemoryError) or "allocate" in str(error) or "out of memory" in str(error)
+    return isinstance(error, MemoryError) or "Failed to allocate" in str(error) or "out of memory" in str(error)
 
 
 @contextlib.contextmanager

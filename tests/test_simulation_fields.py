@@ -1,6 +1,7 @@
 """Fields of the model per world: written in place, what is derived from them, random ones."""
 
 import copy
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -196,6 +197,25 @@ def test_arrays_beside_random_fields(sim: ss.Simulation, device: str) -> None:
 WEIGHTS = ("body_invweight0", "dof_invweight0", "tendon_invweight0", "actuator_acc0")
 SCENE = "humanoid"  # with tendons, and a light
 RANDOM = {"body_mass": ss.Scale(0.5, 2.0), "geom_friction": ss.Scale(0.5, 1.5)}
+
+
+def test_launches_that_allocate_do_not_mix_up_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Warp does on a GPU where sums keep an order: with it, masses of a gripper with a tendon could not be drawn."""
+    original = wp.launch
+
+    def launch(*args: Any, **kwargs: Any) -> Any:
+        wp.empty(7, dtype=float)
+        return original(*args, **kwargs)
+
+    sim = ss.Simulation("hand", nworld=6, device="cpu")
+    monkeypatch.setattr(wp, "launch", launch)
+    sim.randomize(seed=1, body_mass=ss.Scale(0.5, 2.0))
+    drawn = derived(sim.m)
+    monkeypatch.undo()
+    same = ss.Simulation("hand", nworld=6, device="cpu")
+    same.randomize(seed=1, body_mass=ss.Scale(0.5, 2.0))
+    for name, value in derived(same.m).items():
+        np.testing.assert_array_equal(drawn[name], value, name)
 
 
 def derived(m: object) -> dict[str, np.ndarray]:

@@ -14,6 +14,7 @@ from stickslip.bench.experiments.depth.penetration import Penetration
 from stickslip.bench.experiments.depth.pile import Pile
 from stickslip.bench.experiments.depth.stack import Stack
 from stickslip.bench.experiments.free_bodies.ablation import Ablation
+from stickslip.bench.experiments.free_bodies.free_spin import FreeSpin
 from stickslip.bench.experiments.free_bodies.resolution import Resolution
 from stickslip.bench.experiments.free_bodies.seven_tests import SevenTests
 from stickslip.bench.experiments.free_bodies.stability import Stability
@@ -77,6 +78,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         Stability(),
         Slide(),
         Tumble(),
+        FreeSpin(),
         Sheath(),
         Energy(),
         WorkPrecision(),

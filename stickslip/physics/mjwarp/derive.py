@@ -169,6 +169,7 @@ class Derivation:
         self._scattered[groups] = wp.array(fields, dtype=Field) if fields else wp.zeros(0, dtype=Field)
         self._scratch[groups] = compilation.Scratch()
         compilation.load_kernels(lambda: self._batch(groups), self._device)
+        self._scratch[groups] = compilation.Scratch()  # launches allocate, too, where Warp keeps an order of sums
         self._batch(groups)  # loads what that missed
         self._graphs[groups] = compilation.capture(lambda: self._loop(groups), self._device)
 
