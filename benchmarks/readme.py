@@ -37,6 +37,7 @@ ACCURACY = (
     ("stack", "height lost by a tower of 10, dt 2 ms"),
     ("penetration", "penetration in a falling pile, mean"),
     ("slide", "height a sliding cube hops"),
+    ("free-spin", "energy error of a plate that turns in the air, 15 rad/s"),
 )
 """Experiment and title of the scores shown."""
 COST = "step of a small pile [ms]"

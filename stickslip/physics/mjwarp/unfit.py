@@ -19,7 +19,9 @@ SHIFTS = (0.0, 0.01, 0.02, 0.03)
 
 def unfit_features(mjm: mujoco.MjModel) -> list[str]:
     """What to say of a model that no physics can step."""
-    return (singular_joints(mjm) or coarse_joints(mjm)) + distance_plugins(mjm)
+    mjd = _start(mjm)
+    pivots = _pivots(mjm, mjd.M)
+    return (_singular_joints(mjm, mjd, pivots) or _coarse_joints(mjm, mjd, pivots)) + distance_plugins(mjm)
 
 
 def distance_plugins(mjm: mujoco.MjModel) -> list[str]:
@@ -38,7 +40,10 @@ def distance_plugins(mjm: mujoco.MjModel) -> list[str]:
 def singular_joints(mjm: mujoco.MjModel) -> list[str]:
     """What to say of joints whose inertia is no more than rounding where a simulation starts; none: nothing."""
     mjd = _start(mjm)
-    pivots = _pivots(mjm, mjd.M)
+    return _singular_joints(mjm, mjd, _pivots(mjm, mjd.M))
+
+
+def _singular_joints(mjm: mujoco.MjModel, mjd: mujoco.MjData, pivots: NDArray[np.floating]) -> list[str]:
     diagonal = mjd.M[mjm.M_rowadr + mjm.M_rownnz - 1]
     dofs = np.flatnonzero(~(pivots > LEAST * diagonal))
     if not dofs.size:
@@ -50,19 +55,16 @@ def singular_joints(mjm: mujoco.MjModel) -> list[str]:
     ]
 
 
-def coarse_joints(mjm: mujoco.MjModel) -> list[str]:
+def _coarse_joints(mjm: mujoco.MjModel, mjd: mujoco.MjData, pivots: NDArray[np.floating]) -> list[str]:
     """What to say of joints whose inertia single precision cannot tell where a simulation starts; none: nothing.
 
     Inertia is found about the centre of mass of a tree: that of a small body far from it, or beside a heavy one, is the
     difference of large numbers.
     """
-    mjd = _start(mjm)
-    exact, wrong = _pivots(mjm, mjd.M), np.zeros(mjm.nv)
-    armature = mjd.M - rigid_inertia(mjm, mjd, np.float64)
-    for shift in SHIFTS:
-        single = rigid_inertia(mjm, mjd, np.float32, shift) + armature.astype(np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):
-            wrong = np.maximum(wrong, np.abs(_pivots(mjm, single) / exact - 1.0))  # NaN stays
+    armature = (mjd.M - rigid_inertia(mjm, mjd, np.float64)).astype(np.float32)
+    single = np.array([rigid_inertia(mjm, mjd, np.float32, shift) for shift in SHIFTS]) + armature
+    with np.errstate(over="ignore", invalid="ignore"):
+        wrong = np.abs(_pivots(mjm, single) / pivots - 1.0).max(axis=0)  # NaN stays
     dofs = np.flatnonzero(~(wrong <= MOST_WRONG))
     if not dofs.size:
         return []
@@ -125,14 +127,16 @@ def rigid_inertia(mjm: mujoco.MjModel, mjd: mujoco.MjData, dtype: type, shift: f
 
 
 def _pivots(mjm: mujoco.MjModel, M: NDArray[np.floating]) -> NDArray[np.floating]:
-    """D of M = L' D L, in the precision of M."""
+    """D of M = L' D L, in the precision of M; of several M at once, (..., nC)."""
     M, ends = M.copy(), mjm.M_rowadr + mjm.M_rownnz
     for dof in range(mjm.nv - 1, -1, -1):  # MuJoCo's own factorization would warn, once per process, into a file
         start, end = mjm.M_rowadr[dof], ends[dof]
-        row, columns = M[start:end], mjm.M_colind[start:end]
-        if len(row) == 1 or not row[-1] > 0.0:
+        if end - start == 1:
             continue
-        for i, ancestor in enumerate(columns[:-1]):
-            if row[i] != 0.0:
-                M[mjm.M_rowadr[ancestor] : mjm.M_rowadr[ancestor] + i + 1] -= row[i] / row[-1] * row[: i + 1]
-    return M[ends - 1]
+        pivot = M[..., end - 1 : end]
+        row = M[..., start : end - 1]
+        share = np.divide(row, pivot, out=np.zeros_like(row), where=pivot > 0.0)
+        for i, ancestor in enumerate(mjm.M_colind[start : end - 1]):
+            above = mjm.M_rowadr[ancestor]
+            M[..., above : above + i + 1] -= share[..., i : i + 1] * row[..., : i + 1]
+    return M[..., ends - 1]

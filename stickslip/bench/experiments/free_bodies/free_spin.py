@@ -87,7 +87,10 @@ class FreeSpin(Experiment[Settings]):
     def scores(self, settings: Settings) -> Sequence[Score]:
         cases = self.cases(settings)
         return [
-            *(Score(f"error of the energy of a plate that turns, {c}", c, "energy_error_percent", "%") for c in cases),
+            *(
+                Score(f"energy error of a plate that turns in the air, {c}", c, "energy_error_percent", "%")
+                for c in cases
+            ),
             *(Score(f"error of its angular momentum, {c}", c, "momentum_error_percent", "%") for c in cases),
         ]
 
